@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# One Makefile, no recursion, no globbing.  All output goes below build/.
+#
+#   make [all]       the library, the launcher, the software driver, the tests
+#   make demo        the demonstration, without a GPU
+#   make check       every test; CC=clang and SAN=address|undefined|thread too
+#   make soak        the long matrices
+#   make bench       the measurements, also as build/bench.jsonl
+#   make install     DESTDIR and PREFIX are honoured
+#   make deps        install missing build packages (Debian, Ubuntu)
+#
+# V=1 shows commands, WERROR=1 makes warnings errors, MUTANT=n builds a library
+# with one safety rule removed, for the tests that must notice.
+
+-include config.mak
+
+PREFIX ?= /usr/local
+libdir ?= $(PREFIX)/lib/ballast
+bindir ?= $(PREFIX)/bin
+mandir ?= $(PREFIX)/share/man
+sysconfdir ?= /etc
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+SAN ?=
+ifneq ($(filter-out address undefined thread,$(SAN)),)
+$(error SAN must be address, undefined or thread)
+endif
+MUTANT ?=
+
+CCNAME := $(notdir $(firstword $(CC)))
+VARIANT := $(CCNAME)$(if $(SAN),-$(SAN))$(if $(MUTANT),-mutant$(MUTANT))
+# The default variant's results lie directly below build/.
+B := build$(if $(filter-out gcc,$(VARIANT)),/$(VARIANT))
+O := build/obj/$(VARIANT)
+
+ARCH := $(shell uname -m)
+ifneq ($(ARCH),x86_64)
+$(error Ballast is built for x86-64 Linux; this machine is $(ARCH))
+endif
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wwrite-strings -Wpointer-arith -Wno-unused-parameter
+CFLAGS ?= -O2 -g
+ALL_CFLAGS := -std=gnu11 -I. -fPIC -fvisibility=hidden -fno-common \
+	-fno-strict-aliasing -fno-math-errno -D_GNU_SOURCE $(WARN) $(CFLAGS) \
+	$(if $(WERROR),-Werror) $(if $(MUTANT),-DMUTANT=$(MUTANT))
+ifeq ($(SAN),undefined)
+ALL_CFLAGS += -fsanitize=undefined -fno-sanitize-recover=all
+else ifneq ($(SAN),)
+ALL_CFLAGS += -fsanitize=$(SAN)
+endif
+LD_SAN := $(if $(SAN),-fsanitize=$(SAN))
+ifeq ($(CCNAME),clang)
+ALL_CFLAGS += -Wthread-safety
+endif
+DEFS := $(if $(SAN),,-Wl,-z,defs)
+
+# ---- sources: sorted, one a line, closed by EOL -----------------------------
+
+BASE_SRCS := \
+	shim/conf.c \
+	shim/lock.c \
+	shim/log.c \
+	shim/stats.c \
+	# EOL
+
+DISPATCH_SRCS := \
+	shim/api_table.c \
+	shim/init.c \
+	shim/resolve.c \
+	# EOL
+
+DISPATCH_ASM := \
+	shim/resolve_x86_64.S \
+	# EOL
+
+STATE_SRCS := \
+	shim/alloc.c \
+	shim/arena.c \
+	shim/chunk.c \
+	shim/context.c \
+	shim/device.c \
+	shim/issue.c \
+	shim/kernarg.c \
+	shim/mover.c \
+	shim/tenancy.c \
+	# EOL
+
+HOOK_SRCS := \
+	shim/hook_copy.c \
+	shim/hook_ctx.c \
+	shim/hook_graph.c \
+	shim/hook_launch.c \
+	shim/hook_mem.c \
+	shim/hook_module.c \
+	# EOL
+
+SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
+
+# Grammar and interpreter; pure, no driver in it.
+PTX_SRCS := \
+	test/softcuda/ptx_exec.c \
+	test/softcuda/ptx_lex.c \
+	test/softcuda/ptx_parse.c \
+	# EOL
+
+SOFTCUDA_SRCS := \
+	test/softcuda/context.c \
+	test/softcuda/device.c \
+	test/softcuda/event.c \
+	test/softcuda/exports.c \
+	test/softcuda/knobs.c \
+	test/softcuda/launch.c \
+	test/softcuda/memcpy.c \
+	test/softcuda/memory.c \
+	test/softcuda/module.c \
+	test/softcuda/procaddr.c \
+	test/softcuda/race.c \
+	test/softcuda/report.c \
+	test/softcuda/sim.c \
+	test/softcuda/stream.c \
+	test/softcuda/vmm.c \
+	# EOL
+
+TOOL_SRCS := \
+	tools/ballast.c \
+	tools/cli.c \
+	tools/cmd_config.c \
+	tools/cmd_run.c \
+	# EOL
+
+E2E := \
+	decoder \
+	# EOL
+
+UNIT := \
+	# EOL
+
+obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
+
+.PHONY: all demo check bench install deps clean soak check-gpu
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(B)/libballast.so $(B)/ballast $(B)/softcuda/libcuda.so.1 \
+	$(E2E:%=$(B)/e2e/%) $(UNIT:%=$(B)/unit/%)
+
+$(O)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/%.o: %.S
+	@mkdir -p $(@D)
+	$(call say,AS,$<)
+	$(Q)$(CC) -I. -MMD -MP -c -o $@ $<
+
+$(call obj,$(SHIM_SRCS)): OBJ_CFLAGS := -ftls-model=initial-exec
+# Sanitizers call dlsym before they are ready, so its hook has none of them.
+$(call obj,shim/resolve.c): OBJ_CFLAGS += $(if $(SAN),-fno-sanitize=all)
+
+# ---- the library -------------------------------------------------------------
+
+$(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(DISPATCH_ASM)) shim/shim.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LD_SAN) $(DEFS) \
+		-Wl,-soname,libballast.so -Wl,--version-script,shim/shim.map \
+		-Wl,-Bsymbolic-functions -Wl,-z,relro -Wl,-z,now \
+		-Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,-Bstatic -linih \
+		-Wl,-Bdynamic -ldl
+
+# ---- the launcher ------------------------------------------------------------
+
+$(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS))
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -Wl,-Bstatic -linih -Wl,-Bdynamic -ldl
+
+# ---- the software driver -----------------------------------------------------
+
+$(call obj,$(PTX_SRCS)): OBJ_CFLAGS := -O3
+$(B)/softcuda/libcuda.so.1: $(call obj,$(SOFTCUDA_SRCS) $(PTX_SRCS))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1 \
+		-Wl,-Bsymbolic -lm -lpthread
+	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+# ---- tests -------------------------------------------------------------------
+
+$(B)/e2e/%: $(O)/test/e2e/%.o $(B)/softcuda/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/softcuda -lcuda -lm -lpthread
+
+$(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
+
+clean:
+	rm -rf build
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
