@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's functions, and which wrapper stands for which of them.  Bound
+ * once, from whatever libcuda.so.1 the program has loaded; Ballast itself
+ * never loads one that the program did not ask for.
+ */
+#ifndef BALLAST_API_TABLE_H
+#define BALLAST_API_TABLE_H
+
+#include <stdbool.h>
+
+#include "shim/compiler.h"
+#include "shim/cuda_abi.h"
+
+struct real_api {
+#define HOOK(sym, base, since, flavour) __typeof__(sym) *sym;
+#define CALL HOOK
+#include "shim/cuda_api.def"
+#undef HOOK
+#undef CALL
+};
+
+extern struct real_api real;
+
+/*
+ * Fills `real` on first use; any thread, any number of times.  A symbol that
+ * this driver lacks gets a function that answers CUDA_ERROR_NOT_SUPPORTED, so
+ * that no entry is NULL afterwards.  handle: where dlsym of the program found
+ * a driver, or NULL to look for one that is loaded.  false: no driver loaded.
+ */
+bool api_bind(void *handle);
+/* Whether the bound driver exports this symbol itself. */
+bool api_has(const void *real_entry);
+
+/*
+ * The real function; binds first where that has not happened.  For wrappers,
+ * which may be the first to be called.  Without a driver the call answers
+ * CUDA_ERROR_NO_DEVICE... see api_bind().
+ */
+#define REAL(sym) \
+	(likely(real.sym != NULL) ? real.sym : (api_bind(NULL), real.sym))
+
+/* The wrapper for a function of the driver, or NULL: not one of ours. */
+void *api_wrapper_of(const void *real_function);
+/* The wrapper with that ABI name, or NULL. */
+void *api_wrapper_named(const char *symbol);
+
+/* "CUDA_ERROR_OUT_OF_MEMORY" and so on; "CUDA_ERROR_?" for the unknown. */
+const char *api_result_name(CUresult r);
+
+#endif
