@@ -15,6 +15,7 @@
 
 -include config.mak
 
+VERSION := 0.1.0
 PREFIX ?= /usr/local
 libdir ?= $(PREFIX)/lib/ballast
 bindir ?= $(PREFIX)/bin
@@ -68,6 +69,7 @@ BASE_SRCS := \
 	shim/lock.c \
 	shim/log.c \
 	shim/stats.c \
+	shim/status.c \
 	# EOL
 
 DISPATCH_SRCS := \
@@ -130,9 +132,14 @@ SOFTCUDA_SRCS := \
 
 TOOL_SRCS := \
 	tools/ballast.c \
+	tools/child.c \
 	tools/cli.c \
 	tools/cmd_config.c \
 	tools/cmd_run.c \
+	tools/cmd_stats.c \
+	tools/environ.c \
+	tools/inspect.c \
+	tools/report.c \
 	# EOL
 
 E2E := \
@@ -178,6 +185,8 @@ $(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(DISPATCH_ASM)) shim/shim.map
 
 # ---- the launcher ------------------------------------------------------------
 
+$(call obj,$(TOOL_SRCS)): OBJ_CFLAGS := -DBALLAST_VERSION='"$(VERSION)"' \
+	-DBALLAST_LIBDIR='"$(libdir)"'
 $(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS))
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(LD_SAN) -Wl,-Bstatic -linih -Wl,-Bdynamic -ldl
