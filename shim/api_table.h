@@ -34,11 +34,14 @@ bool api_has(const void *real_entry);
 
 /*
  * The real function; binds first where that has not happened.  For wrappers,
- * which may be the first to be called.  Without a driver the call answers
- * CUDA_ERROR_NO_DEVICE... see api_bind().
+ * which may be the first to be called.  Without a driver (a program that tests
+ * a weak reference to cuInit) the call answers CUDA_ERROR_NO_DEVICE.
  */
 #define REAL(sym) \
-	(likely(real.sym != NULL) ? real.sym : (api_bind(NULL), real.sym))
+	(likely(__atomic_load_n(&real.sym, __ATOMIC_RELAXED) != NULL) || \
+		api_bind(NULL) ? __atomic_load_n(&real.sym, __ATOMIC_RELAXED) : \
+		(__typeof__(real.sym))(void *)api_no_driver)
+CUresult api_no_driver(void);
 
 /* The wrapper for a function of the driver, or NULL: not one of ours. */
 void *api_wrapper_of(const void *real_function);

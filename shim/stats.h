@@ -49,6 +49,11 @@ extern struct stats_page *stats;	/* never NULL */
 int stats_create(void);
 /* Unlinks the file; counting goes on in private memory. */
 void stats_destroy(void);
+/*
+ * In a forked child, whose page is the parent's: leaves the file alone, and
+ * counting goes on in private memory.
+ */
+void stats_detach(void);
 /* The path that process `pid` would use, or NULL where it does not fit. */
 const char *stats_path(int pid, char *buf, size_t size);
 
