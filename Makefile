@@ -210,6 +210,39 @@ $(B)/e2e/%: $(O)/test/e2e/%.o $(B)/softcuda/libcuda.so.1
 
 $(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
 
+# Unit tests use Check; what they link besides themselves is listed here.
+UNIT_OBJS_test_conf := shim/conf.c
+UNIT_OBJS_test_lock := shim/lock.c shim/log.c
+UNIT_OBJS_test_log := shim/log.c
+UNIT_OBJS_test_stats := shim/stats.c
+
+CHECK_LIBS = $(shell pkg-config --libs check)
+
+.SECONDEXPANSION:
+$(B)/unit/%: $(O)/test/unit/%.o $$(call obj,$$(UNIT_OBJS_$$*))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) $(CHECK_LIBS) -Wl,-Bstatic -linih \
+		-Wl,-Bdynamic -lm -lpthread -ldl
+
+# The order test needs the checks that it tests.
+$(O)/test/unit/test_lock.o: OBJ_CFLAGS := -DLOCK_DEBUG
+
+# ---- the null driver and the measurements ------------------------------------
+
+$(B)/bench/libcuda.so.1: $(call obj,test/bench/null.c test/bench/null_names.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1 \
+		-Wl,-Bsymbolic
+	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+$(O)/test/bench/bench_launch.o: OBJ_CFLAGS := -Itest/include
+$(B)/bench/bench_launch: $(O)/test/bench/bench_launch.o \
+		$(B)/bench/libcuda.so.1
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda
+
 clean:
 	rm -rf build
 

@@ -42,7 +42,7 @@ static const size_t offsets[NR_CONF] = {
 };
 
 /* Variables with our prefix that are not keys. */
-static const char *const not_keys[] = { "CONFIG", "STATUS_FD" };
+static const char *const not_keys[] = { "CONFIG", "STATUS" };
 
 struct conf conf;
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one cuLaunchKernel with eight pointers costs, in ns: the least of
+ * several batches, printed with one decimal.  run.sh runs it against the null
+ * driver alone, with Ballast switched off, and with Ballast active, and
+ * subtracts.  The eight pointers go to eight allocations that fit.
+ */
+#include <cuda.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NR_PTRS 8
+#define BATCHES 15
+
+static void check(CUresult r, const char *what)
+{
+	if (r == CUDA_SUCCESS)
+		return;
+	fprintf(stderr, "bench_launch: %s: error %d\n", what, (int)r);
+	exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Where it runs now, and nowhere else. */
+static void pin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static double batch(CUfunction f, CUstream stream, void **params, long calls)
+{
+	uint64_t begin = now_ns();
+	CUresult r = CUDA_SUCCESS;
+	long i;
+
+	for (i = 0; i < calls && r == CUDA_SUCCESS; i++)
+		r = cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params,
+			NULL);
+	check(r, "cuLaunchKernel");
+	return (double)(now_ns() - begin) / (double)calls;
+}
+
+int main(int argc, char **argv)
+{
+	long calls = argc > 1 ? strtol(argv[1], NULL, 10) : 200000;
+	CUdeviceptr ptr[NR_PTRS];
+	void *params[NR_PTRS];
+	double best = 1e30, t;
+	CUdevice device;
+	CUcontext ctx;
+	CUmodule module;
+	CUfunction f;
+	CUstream stream;
+	int i;
+
+	if (calls < 1)
+		return 2;
+	pin();
+	check(cuInit(0), "cuInit");
+	check(cuDeviceGet(&device, 0), "cuDeviceGet");
+	check(cuDevicePrimaryCtxRetain(&ctx, device), "retain");
+	check(cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
+	check(cuModuleLoadData(&module, ".version 7.0\n"), "cuModuleLoadData");
+	check(cuModuleGetFunction(&f, module, "k"), "cuModuleGetFunction");
+	check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING),
+		"cuStreamCreate");
+	for (i = 0; i < NR_PTRS; i++) {
+		check(cuMemAlloc(&ptr[i], 4 << 20), "cuMemAlloc");
+		params[i] = &ptr[i];
+	}
+	batch(f, stream, params, calls);
+	for (i = 0; i < BATCHES; i++) {
+		t = batch(f, stream, params, calls);
+		if (t < best)
+			best = t;
+	}
+	printf("%.2f\n", best);
+	return 0;
+}
