@@ -26,7 +26,7 @@ enum {
 
 static const unsigned int prompt[] = { 17, 401, 929, 256 };
 
-/* ---- kernels ----------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------- */
 
 enum kernel {
 	EMBED,
@@ -45,7 +45,7 @@ static const char *const kernel_names[NR_KERNELS] = {
 	"argmax",
 };
 
-/* ---- the model --------------------------------------------------------------- */
+/* ---- the model ----------------------------------------------------------- */
 
 struct tensor {
 	CUdeviceptr data;
@@ -126,9 +126,9 @@ static void layer_create(struct model *m, struct layer *l, float *host,
 	uint64_t *seed)
 {
 	norm_create(m, &l->att_norm, host, seed);
-	matrix_create(m, &l->wq, host, seed, WIDTH, DIM, 1.8f);
-	matrix_create(m, &l->wk, host, seed, WIDTH, DIM, 1.8f);
-	matrix_create(m, &l->wv, host, seed, WIDTH, DIM, 1.5f);
+	matrix_create(m, &l->wq, host, seed, WIDTH, DIM, 3);
+	matrix_create(m, &l->wk, host, seed, WIDTH, DIM, 3);
+	matrix_create(m, &l->wv, host, seed, WIDTH, DIM, 2);
 	matrix_create(m, &l->wo, host, seed, DIM, WIDTH, 1.5f);
 	norm_create(m, &l->mlp_norm, host, seed);
 	matrix_create(m, &l->gate, host, seed, HIDDEN, DIM, 2);
@@ -217,7 +217,7 @@ static void model_destroy(struct model *m)
 	e2e_close(m->dev);
 }
 
-/* ---- one token --------------------------------------------------------------- */
+/* ---- one token ----------------------------------------------------------- */
 
 static void launch(struct model *m, enum kernel k, unsigned int blocks,
 	unsigned int threads, void **args)
@@ -317,7 +317,7 @@ static unsigned int next_token(struct model *m, uint64_t *hash)
 	return *m->host_token;
 }
 
-/* ---- the run ----------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------- */
 
 struct result {
 	unsigned int token[POSITIONS];
@@ -400,7 +400,8 @@ int main(int argc, char **argv)
 	uint64_t quiet = 0, csv = 0;
 	const struct e2e_option opts[] = {
 		{ "tokens", &tokens, 0 }, { "layers", &layers, 0 },
-		{ "seed", &seed, 0 }, { "quiet", &quiet, 1 }, { "csv", &csv, 1 },
+		{ "seed", &seed, 0 }, { "quiet", &quiet, 1 },
+		{ "csv", &csv, 1 },
 	};
 
 	e2e_options(argc, argv, opts, E2E_LEN(opts));

@@ -142,7 +142,7 @@ static inline uint64_t e2e_hash(uint64_t h, const void *data, size_t size)
 	return h;
 }
 
-/* ---- options ---------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
 /* --name VALUE where `value` is a number; --name alone where it is a flag. */
 struct e2e_option {
