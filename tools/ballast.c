@@ -139,7 +139,9 @@ static int run_help(int argc, char **argv)
 {
 	if (argc > 2)
 		cli_usage("help", "one command at a time");
-	return cmd_help(argc > 1 && argv[1][0] != '-' ? argv[1] : NULL);
+	if (argc > 1 && strcmp(argv[1], "--help") == 0)
+		return cmd_help("help");
+	return cmd_help(argc > 1 ? argv[1] : NULL);
 }
 
 int main(int argc, char **argv)

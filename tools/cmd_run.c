@@ -56,6 +56,18 @@ static void set_log_file(struct environ_list *env, const char *file)
 	environ_set_conf(env, CONF_ID_log_file, file);
 }
 
+/* After getopt_long() has answered '?'; `word` is what it looked at last. */
+static void bad_option(const char *word)
+{
+	bool is_long = strncmp(word, "--", 2) == 0;
+
+	if (optopt == 0)
+		cli_usage("run", "there is no option '%s'", word);
+	if (optopt >= 256 || (is_long && strchr(word, '=')))
+		cli_usage("run", "option '%s' takes no value", word);
+	cli_usage("run", "there is no option '-%c'", optopt);
+}
+
 /* true: help was asked for. */
 static bool parse_options(struct run *run, int argc, char **argv)
 {
@@ -102,11 +114,7 @@ static bool parse_options(struct run *run, int argc, char **argv)
 			cli_usage("run", "option '%s' needs a value",
 				argv[optind - 1]);
 		default:
-			if (optopt > 0 && optopt < 256)
-				cli_usage("run", "there is no option '-%c'",
-					optopt);
-			cli_usage("run", "option '%s' is unknown or takes no "
-				"value", argv[optind - 1]);
+			bad_option(argv[optind - 1]);
 		}
 	}
 	run->argv = argv + optind;
