@@ -50,7 +50,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 -I. -fPIC -fvisibility=hidden -fno-common \
 	-fno-strict-aliasing -fno-math-errno -D_GNU_SOURCE $(WARN) $(CFLAGS) \
-	$(if $(WERROR),-Werror) $(if $(MUTANT),-DMUTANT=$(MUTANT))
+	$(if $(WERROR),-Werror) $(if $(MUTANT),-DMUTANT=$(MUTANT)) \
+	$(if $(SAN)$(MUTANT),-DLOCK_DEBUG)
 ifeq ($(SAN),undefined)
 ALL_CFLAGS += -fsanitize=undefined -fno-sanitize-recover=all
 else ifneq ($(SAN),)
@@ -147,11 +148,38 @@ E2E := \
 	# EOL
 
 UNIT := \
+	test_conf \
+	test_lock \
+	test_log \
+	test_stats \
+	# EOL
+
+# test/check-NAME.sh
+CHECKS := \
+	abi \
+	conf \
+	elf \
+	exports \
+	layers \
+	purity \
+	style \
+	thread-safety \
+	# EOL
+
+# test/tools/NAME.sh
+TOOL_TESTS := \
+	# EOL
+
+# cases of test/dispatch/run.sh
+DISPATCH := \
+	# EOL
+
+MANPAGES := \
 	# EOL
 
 obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
 
-.PHONY: all demo check bench install deps clean soak check-gpu
+.PHONY: all demo check bench install deps clean soak check-gpu update-conf
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -212,7 +240,7 @@ $(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
 
 # Unit tests use Check; what they link besides themselves is listed here.
 UNIT_OBJS_test_conf := shim/conf.c
-UNIT_OBJS_test_lock := shim/lock.c shim/log.c
+UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 UNIT_OBJS_test_stats := shim/stats.c
 
@@ -224,9 +252,6 @@ $(B)/unit/%: $(O)/test/unit/%.o $$(call obj,$$(UNIT_OBJS_$$*))
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(LD_SAN) $(CHECK_LIBS) -Wl,-Bstatic -linih \
 		-Wl,-Bdynamic -lm -lpthread -ldl
-
-# The order test needs the checks that it tests.
-$(O)/test/unit/test_lock.o: OBJ_CFLAGS := -DLOCK_DEBUG
 
 # ---- the null driver and the measurements ------------------------------------
 
@@ -242,6 +267,48 @@ $(B)/bench/bench_launch: $(O)/test/bench/bench_launch.o \
 		$(B)/bench/libcuda.so.1
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda
+
+# The interpreter alone.
+$(B)/bench/bench_ptx: $(call obj,test/bench/bench_ptx.c $(PTX_SRCS))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -lm
+
+bench: $(B)/bench/bench_launch $(B)/bench/bench_ptx $(B)/libballast.so
+	$(Q)B=$(B) test/bench/run.sh
+
+# ---- checking, installing ----------------------------------------------------
+
+# make check T=name runs the tests whose name contains it.
+check: deps all $(DISPATCH_TESTS)
+	$(Q)B=$(B) O=$(O) CC='$(CC)' SAN=$(SAN) test/run.sh $(T:%=-f %) \
+		$(UNIT:%=unit/%) $(if $(SAN),,$(CHECKS:%=check/%)) \
+		$(DISPATCH:%=dispatch/%) $(if $(SAN),,$(TOOL_TESTS:%=tools/%)) \
+		e2e
+
+demo: deps all
+	$(Q)B=$(B) test/demo.sh
+
+deps:
+	$(Q)CC='$(CC)' test/deps.sh
+
+update-conf: $(B)/ballast
+	$(Q)$(B)/ballast config --template >preload.conf.new
+	$(Q)mv preload.conf.new preload.conf
+
+install: $(B)/libballast.so $(B)/ballast $(B)/softcuda/libcuda.so.1
+	install -d $(DESTDIR)$(libdir)/softcuda $(DESTDIR)$(bindir) \
+		$(DESTDIR)$(sysconfdir)/ballast
+	install -m 755 $(B)/ballast $(DESTDIR)$(bindir)/ballast
+	install -m 644 $(B)/libballast.so $(DESTDIR)$(libdir)/libballast.so
+	install -m 644 $(B)/softcuda/libcuda.so.1 \
+		$(DESTDIR)$(libdir)/softcuda/libcuda.so.1
+	install -m 644 preload.conf \
+		$(DESTDIR)$(sysconfdir)/ballast/preload.conf.example
+	for m in $(wildcard $(MANPAGES)); do \
+		d=$(DESTDIR)$(mandir)/man$${m##*.}; \
+		install -d $$d && install -m 644 $$m $$d/ || exit 1; \
+	done
 
 clean:
 	rm -rf build

@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The order of modules: a file includes, and calls, only what stands before it
+# in the list below.  Includes come from the compiler's .d files, calls from
+# the objects' symbol tables.  Also what the software driver, the launcher, the
+# planner and the e2e programs may include.
+
+set -eu
+B=${B:-build}
+O=${O:-build/obj/gcc}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# Modules of one line are peers and may not use each other, except the first
+# two: base and dispatch are one layer each.
+cat >"$tmp/order" <<'END'
+=compiler log lock conf stats status
+=cuda_abi cuda_proto cuda_result cuda_attr cuda_api api_table resolve resolve_x86_64 init
+device
+context
+chunk
+arena
+alloc
+kernarg
+mover
+dirty
+tenancy
+capture
+observe
+trust
+phase
+issue
+hook_copy hook_ctx hook_graph hook_launch hook_mem hook_module hook_vmm
+END
+
+# "file header" for every header that a file includes, directly or not.
+deps()
+{
+	find "$O/$1" -name '*.d' 2>/dev/null | while read -r d; do
+		[ -e "${d%.d}.o" ] || continue
+		awk '{ more = sub(/\\$/, ""); text = text " " $0 }
+		!more { exit }
+		END {
+			n = split(text, w, " ")
+			for (i = 3; i <= n; i++)
+				print w[2] " " w[i]
+		}' "$d"
+	done | grep -v ' /' | sort -u
+}
+
+bad=0
+
+# ---- the library
+
+deps shim >"$tmp/deps"
+if [ ! -s "$tmp/deps" ]; then
+	echo "no .d files below $O/shim"
+	exit 1
+fi
+# Calls: each undefined symbol of an object, and the object that defines it.
+for o in "$O"/shim/*.o; do
+	nm "$o" | awk -v f="shim/$(basename "$o" .o).c" '
+		NF == 2 && $1 == "U" { print "U " f " " $2 }
+		NF == 3 && $2 ~ /^[TDBRVC]$/ { print "D " f " " $3 }'
+done | awk '
+	$1 == "D" { where[$3] = $2 }
+	$1 == "U" { user[++n] = $2; sym[n] = $3 }
+	END {
+		for (i = 1; i <= n; i++)
+			# The table of wrappers names those in the hooks.
+			if (sym[i] in where && !(sym[i] ~ /^cu[A-Z]/))
+				print user[i] " " where[sym[i]]
+	}' | sort -u >"$tmp/calls"
+
+cat "$tmp/deps" "$tmp/calls" | awk -v order="$tmp/order" '
+	BEGIN {
+		while ((getline line < order) > 0) {
+			rank++
+			open = sub(/^=/, "", line)
+			n = split(line, w, " ")
+			for (i = 1; i <= n; i++) {
+				place[w[i]] = rank
+				peer[w[i]] = open
+			}
+		}
+	}
+	function stem(path) {
+		sub(/^.*\//, "", path)
+		sub(/\.[a-zA-Z]*$/, "", path)
+		return path
+	}
+	function known(path) {
+		if (stem(path) in place)
+			return 1
+		print path ": this module has no place in check-layers.sh"
+		bad = 1
+		return 0
+	}
+	{
+		if (!known($1))
+			next
+		if ($2 ~ /^planner\/planner\.h$/ && place[stem($1)] > 2)
+			next
+		if ($2 !~ /^shim\//) {
+			print $1 ": may not use " $2
+			bad = 1
+			next
+		}
+		if (!known($2))
+			next
+		a = stem($1)
+		b = stem($2)
+		if (a == b || place[b] < place[a] ||
+				(place[a] == place[b] && peer[a]))
+			next
+		print $1 ": may not use " $2
+		bad = 1
+	}
+	END { exit bad }' || bad=1
+
+# ---- everything else
+
+# allowed FOLDER PATTERN: its files include only what matches.
+allowed()
+{
+	if deps "$1" | awk -v ok="$2" '$2 !~ ok { print $1 ": may not use " $2
+			bad = 1 } END { exit !bad }'; then
+		bad=1
+	fi
+}
+
+abi='^shim/cuda_(abi|proto)\.h$|^shim/cuda_(result|attr)\.def$'
+allowed test/softcuda "^test/softcuda/|$abi"
+allowed test/e2e "^test/e2e/|^test/include/cuda\.h$|$abi"
+allowed tools '^tools/|^shim/(compiler|log|lock|conf|stats|status)\.(h|def)$'
+allowed planner '^planner/'
+
+# The e2e programs name <cuda.h> and the C library, nothing of ours.
+if grep -n '#include "' test/e2e/*.c test/e2e/*.h | grep -v '"test/e2e/'; then
+	echo "the e2e programs above include more than <cuda.h>"
+	bad=1
+fi
+if grep -n '#include "shim/' test/softcuda/*.[ch] |
+		grep -Ev 'cuda_(abi|proto)\.h"|cuda_(result|attr)\.def"'; then
+	echo "the software driver includes the library's code above"
+	bad=1
+fi
+exit $bad

@@ -1,0 +1,159 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs one line of test/e2e/cases on the software driver:
+#
+#	B=build test/e2e/run-e2e.sh NAME
+#	B=build test/e2e/run-e2e.sh --list	names; with SAN set, its subset
+#
+# A case without Ballast must exit 0 and report no race and no strict error.
+# One with Ballast must also print what the program prints on a device that
+# holds everything, and log no error; with the flag "swap" it must have copied
+# more to the device than that run did.
+
+set -u
+
+here=$(dirname "$0")
+B=${B:-build}
+CC=${CC:-gcc}
+SAN=${SAN:-}
+cases=${CASES:-$here/cases}
+
+# Comments and blank lines out, fields trimmed.
+table()
+{
+	sed -e '/^[ 	]*#/d' -e '/^[ 	]*$/d' -e 's/[ 	]*|[ 	]*/|/g' \
+		-e 's/[ 	]*$//' "$cases"
+}
+
+if [ "${1:-}" = --list ]; then
+	table | while IFS='|' read -r name prog soft ballast flags; do
+		case ",$SAN,$flags," in
+		,,*|*,san,*) echo "$name" ;;
+		esac
+	done
+	exit 0
+fi
+
+line=$(table | awk -F'|' -v n="${1:-}" '$1 == n')
+if [ -z "$line" ]; then
+	echo "no case named ${1:-}" >&2
+	exit 2
+fi
+IFS='|' read -r name prog soft ballast flags <<END
+$line
+END
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+fail()
+{
+	echo "$name: $*"
+	for f in out err log report; do
+		if [ -s "$tmp/$f" ]; then
+			echo "--- $f"
+			tail -n 40 "$tmp/$f"
+		fi
+	done
+	exit 1
+}
+
+has()
+{
+	case ",$flags," in *",$1,"*) return 0 ;; esac
+	return 1
+}
+
+# settings PREFIX "key=value ...": PREFIX_KEY=value, one a line.
+settings()
+{
+	for s in $2; do
+		[ "$s" = - ] || echo "$1_$(echo "${s%%=*}" |
+			tr '[:lower:]' '[:upper:]')=${s#*=}"
+	done
+}
+
+# gcc's sanitizer runtimes want to be first; clang's is in the program.
+runtime()
+{
+	case $CC in *clang*) return ;; esac
+	case $SAN in
+	address)	"$CC" -print-file-name=libasan.so ;;
+	thread)		"$CC" -print-file-name=libtsan.so ;;
+	esac
+}
+
+# run PRELOAD ASSIGNMENT...: the program; sets rc.
+run()
+{
+	preload=$1
+	shift
+	# What the caller's environment sets must not reach the program.
+	for v in $(env | sed -n 's/^\(\(BALLAST\|SOFTCUDA\)_[A-Z0-9_]*\)=.*/\1/p')
+	do
+		unset "$v"
+	done
+	: >"$tmp/report"
+	# shellcheck disable=SC2086 # arguments of the program
+	env "LD_LIBRARY_PATH=$B/softcuda" ${preload:+"LD_PRELOAD=$preload"} \
+		SOFTCUDA_STRICT=1 "SOFTCUDA_REPORT=$tmp/report" \
+		"SOFTCUDA_STATS=$tmp/stats" "$@" \
+		"$B"/e2e/$prog >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+}
+
+# Timings and the size of the device may differ, results may not.
+results()
+{
+	grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' "$1"
+}
+
+counter()
+{
+	sed -n "s/.*\"$1\": *\\([0-9]*\\).*/\\1/p" "$tmp/stats" | head -n 1
+}
+
+soft_env=$(settings SOFTCUDA "$soft")
+expected=0
+if has fail; then
+	expected=1
+fi
+
+if [ "$ballast" = - ]; then
+	# shellcheck disable=SC2086 # one assignment a word
+	run "" $soft_env
+	[ $rc -eq $expected ] || fail "exit status $rc"
+	[ ! -s "$tmp/report" ] || fail "the driver reported errors"
+	exit 0
+fi
+
+run ""
+[ $rc -eq 0 ] || fail "without Ballast on a large device: exit status $rc"
+results "$tmp/out" >"$tmp/want"
+plain_h2d=$(counter h2d_bytes)
+
+rt=$(runtime)
+# shellcheck disable=SC2046,SC2086 # one assignment a word
+run "${rt:+$rt:}$PWD/$B/libballast.so" "BALLAST_LOG_FILE=$tmp/log" \
+	$soft_env $(settings BALLAST "$ballast")
+[ $rc -eq $expected ] || fail "exit status $rc"
+[ ! -s "$tmp/report" ] || fail "the driver reported errors"
+if has fail; then
+	exit 0
+fi
+results "$tmp/out" >"$tmp/got"
+if ! cmp -s "$tmp/want" "$tmp/got"; then
+	diff "$tmp/want" "$tmp/got" | head -n 20
+	fail "the results differ"
+fi
+[ -s "$tmp/log" ] || fail "Ballast wrote no line"
+if grep -q '^ballast\[[0-9:]*\] E: ' "$tmp/log"; then
+	fail "Ballast logged an error"
+fi
+if has swap; then
+	h2d=$(counter h2d_bytes)
+	[ "${h2d:-0}" -gt "${plain_h2d:-0}" ] ||
+		fail "nothing was swapped: $h2d bytes copied, $plain_h2d plain"
+fi
+exit 0
