@@ -144,7 +144,14 @@ TOOL_SRCS := \
 	# EOL
 
 E2E := \
+	copies \
 	decoder \
+	layers \
+	mtstreams \
+	onebuf \
+	reuse \
+	struct_args \
+	train \
 	# EOL
 
 UNIT := \

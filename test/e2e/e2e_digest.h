@@ -135,17 +135,4 @@ static inline uint32_t e2e_digest_now(CUfunction f, CUstream s, CUdeviceptr out,
 	return e2e_digest_sum(part);
 }
 
-static inline void e2e_fill_random(void *data, size_t size, uint64_t *seed)
-{
-	unsigned char *p = data;
-	uint64_t word;
-
-	for (; size >= sizeof(word); size -= sizeof(word), p += sizeof(word)) {
-		word = e2e_random(seed);
-		memcpy(p, &word, sizeof(word));
-	}
-	word = e2e_random(seed);
-	memcpy(p, &word, size);
-}
-
 #endif

@@ -124,6 +124,19 @@ static inline uint64_t e2e_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+static inline void e2e_fill_random(void *data, size_t size, uint64_t *seed)
+{
+	unsigned char *p = data;
+	uint64_t word;
+
+	for (; size >= sizeof(word); size -= sizeof(word), p += sizeof(word)) {
+		word = e2e_random(seed);
+		memcpy(p, &word, sizeof(word));
+	}
+	word = e2e_random(seed);
+	memcpy(p, &word, size);
+}
+
 /* FNV-1a over 64-bit words (the rest by bytes); start with E2E_HASH. */
 #define E2E_HASH 0xcbf29ce484222325u
 

@@ -12,7 +12,7 @@
 
 static const char ptx[] = E2E_PTX_HEAD E2E_DIGEST_KERNEL
 /* data[i] ^= mask over `words` */
-	".visible .entry mask(.param .u64 data, .param .u32 words,\n"
+	".visible .entry flip(.param .u64 data, .param .u32 words,\n"
 	"	.param .u32 mask)\n"
 	"{\n"
 	"	.reg .pred %p;\n"
@@ -47,7 +47,7 @@ struct block {
 
 struct run {
 	struct block block[MAX_LIVE];
-	CUfunction digest, mask;
+	CUfunction digest, flip;
 	CUstream stream;
 	CUdeviceptr out;
 	size_t live, max_live;	/* bytes */
@@ -111,7 +111,7 @@ static void block_digest(struct run *r, struct block *b)
 	r->hash = e2e_hash(r->hash, &got, sizeof(got));
 }
 
-static void block_mask(struct run *r, struct block *b)
+static void block_flip(struct run *r, struct block *b)
 {
 	unsigned int words = b->size / 4;
 	uint32_t mask = e2e_random(&r->seed);
@@ -119,7 +119,7 @@ static void block_mask(struct run *r, struct block *b)
 
 	if (!words)
 		return;
-	CU(cuLaunchKernel, r->mask, (words + 255) / 256, 1, 1, 256, 1, 1, 0,
+	CU(cuLaunchKernel, r->flip, (words + 255) / 256, 1, 1, 256, 1, 1, 0,
 		r->stream, args, NULL);
 	for (size_t i = 0; i < words; i++)
 		b->host[i] ^= mask;
@@ -164,7 +164,7 @@ static void step(struct run *r)
 		block_read_back(r, b);
 		break;
 	case 2:
-		block_mask(r, b);
+		block_flip(r, b);
 		break;
 	default:
 		block_digest(r, b);
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	dev = e2e_open();
 	mod = e2e_module(ptx);
 	r.digest = e2e_kernel(mod, "digest");
-	r.mask = e2e_kernel(mod, "mask");
+	r.flip = e2e_kernel(mod, "flip");
 	/* A blocking stream: the plain copies keep their place in it. */
 	CU(cuStreamCreate, &r.stream, CU_STREAM_DEFAULT);
 	r.out = e2e_alloc(E2E_DIGEST_SIZE);
