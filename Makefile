@@ -88,10 +88,14 @@ STATE_SRCS := \
 	shim/arena.c \
 	shim/chunk.c \
 	shim/context.c \
+	shim/demote.c \
 	shim/device.c \
 	shim/issue.c \
+	shim/issue_mem.c \
 	shim/kernarg.c \
 	shim/mover.c \
+	shim/pool.c \
+	shim/section.c \
 	shim/tenancy.c \
 	# EOL
 
@@ -188,6 +192,7 @@ obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
 
 .PHONY: all demo check bench install deps clean soak check-gpu update-conf
 .DELETE_ON_ERROR:
+.SECONDARY:
 .SUFFIXES:
 
 all: $(B)/libballast.so $(B)/ballast $(B)/softcuda/libcuda.so.1 \

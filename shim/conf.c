@@ -370,7 +370,8 @@ const char *conf_format(const struct conf *c, enum conf_id id, char *buf,
 uint64_t conf_budget_bytes(const struct conf_budget *b, uint64_t total)
 {
 	if (b->percent > 0)
-		return (uint64_t)((long double)total * b->percent / 100);
+		return (uint64_t)((long double)total *
+			((long double)b->percent / 100) + 0.5L);
 	return b->bytes;
 }
 
