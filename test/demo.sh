@@ -81,7 +81,7 @@ counter()
 # calc FORMAT EXPRESSION: in awk.
 calc()
 {
-	awk "BEGIN { printf \"$1\", $2 }"
+	awk "BEGIN { printf \"$1\", ($2) }"
 }
 
 mib()
