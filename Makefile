@@ -118,20 +118,30 @@ PTX_SRCS := \
 	# EOL
 
 SOFTCUDA_SRCS := \
+	test/softcuda/access.c \
+	test/softcuda/block.c \
+	test/softcuda/call.c \
 	test/softcuda/context.c \
 	test/softcuda/device.c \
 	test/softcuda/event.c \
 	test/softcuda/exports.c \
+	test/softcuda/function.c \
+	test/softcuda/hostmem.c \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
 	test/softcuda/memcpy.c \
 	test/softcuda/memory.c \
+	test/softcuda/memset.c \
 	test/softcuda/module.c \
+	test/softcuda/object.c \
+	test/softcuda/pointer.c \
 	test/softcuda/procaddr.c \
 	test/softcuda/race.c \
 	test/softcuda/report.c \
 	test/softcuda/sim.c \
+	test/softcuda/space.c \
 	test/softcuda/stream.c \
+	test/softcuda/trace.c \
 	test/softcuda/vmm.c \
 	# EOL
 

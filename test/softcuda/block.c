@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory, see block.h.  Called by memory.c, vmm.c and hostmem.c.
+ */
+#include "test/softcuda/block.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "test/softcuda/device.h"
+#include "test/softcuda/knobs.h"
+#include "test/softcuda/object.h"
+#include "test/softcuda/report.h"
+
+/* As f32 a NaN, as an integer or pointer nonsense. */
+#define POISON 0x7fc0deadu
+
+static uint64_t used[DEVICE_MAX];
+static uint64_t next_id = 1;
+
+CUresult block_charge(int device, uint64_t size)
+{
+	if (device == BLOCK_HOST)
+		return CUDA_SUCCESS;
+	if (size > knobs.memory || used[device] > knobs.memory - size)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	used[device] += size;
+	stats.used_bytes += size;
+	if (stats.used_bytes > stats.peak_bytes)
+		stats.peak_bytes = stats.used_bytes;
+	return CUDA_SUCCESS;
+}
+
+void block_uncharge(int device, uint64_t size)
+{
+	if (device == BLOCK_HOST)
+		return;
+	used[device] -= size;
+	stats.used_bytes -= size;
+}
+
+uint64_t block_used(int device)
+{
+	return used[device];
+}
+
+CUresult block_create(int device, uint64_t size, struct block **out)
+{
+	CUresult r = block_charge(device, size);
+	struct block *b;
+
+	if (r)
+		return r;
+	b = object_alloc(sizeof(*b));
+	b->device = device;
+	b->refs = 1;
+	b->id = next_id++;
+	b->size = size;
+	*out = b;
+	return CUDA_SUCCESS;
+}
+
+struct block *block_borrow(void *bytes, uint64_t size)
+{
+	struct block *b = object_alloc(sizeof(*b));
+
+	b->device = BLOCK_HOST;
+	b->refs = 1;
+	b->id = next_id++;
+	b->size = size;
+	b->bytes = bytes;
+	b->borrowed = true;
+	return b;
+}
+
+void block_get(struct block *b)
+{
+	b->refs++;
+}
+
+void block_put(struct block *b)
+{
+	if (--b->refs)
+		return;
+	block_uncharge(b->device, b->size);
+	if (b->bytes && !b->borrowed)
+		munmap(b->bytes, b->size);
+	race_shadow_free(b->shadow);
+	free(b->filled);
+	free(b);
+}
+
+static void make_bytes(struct block *b)
+{
+	b->bytes = mmap(NULL, b->size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (b->bytes == MAP_FAILED) {
+		fputs("softcuda: the host is out of memory\n", stderr);
+		abort();
+	}
+	madvise(b->bytes, b->size, MADV_HUGEPAGE);
+	b->filled = object_alloc(b->size / BLOCK_FILL + 1);
+}
+
+uint8_t *block_bytes(struct block *b, uint64_t off, uint64_t size)
+{
+	uint64_t i, j, end, *words;
+
+	if (b->borrowed)
+		return b->bytes + off;
+	if (!b->bytes)
+		make_bytes(b);
+	for (i = off / BLOCK_FILL; size && i <= (off + size - 1) / BLOCK_FILL;
+	     i++) {
+		if (b->filled[i])
+			continue;
+		b->filled[i] = true;
+		end = (i + 1) * BLOCK_FILL < b->size ? BLOCK_FILL
+			: b->size - i * BLOCK_FILL;
+		words = (uint64_t *)(b->bytes + i * BLOCK_FILL);
+		for (j = 0; j < end / 8; j++)
+			words[j] = (uint64_t)POISON << 32 | POISON;
+	}
+	return b->bytes + off;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Physical memory.  A block's bytes live in host memory that is made, and
+ * filled with a poison pattern, when they are first looked at.  Device memory
+ * is accounted exactly.  Guarded by the driver's lock.
+ */
+#ifndef SOFTCUDA_BLOCK_H
+#define SOFTCUDA_BLOCK_H
+
+#include <stdbool.h>
+
+#include "test/softcuda/abi.h"
+#include "test/softcuda/race.h"
+
+#define BLOCK_HOST (-1)		/* as a device: host memory, not accounted */
+
+struct block {
+	int device;
+	unsigned refs;
+	uint64_t id;
+	uint64_t size;
+	uint8_t *bytes;		/* NULL before first use */
+	bool borrowed;		/* bytes are the program's */
+	bool *filled;		/* per BLOCK_FILL bytes */
+	struct shadow *shadow;
+	uint64_t handle;	/* of cuMemCreate, 0 for others or released */
+	unsigned accessible;	/* mappings with a right, for the alias limit */
+	CUmemAllocationProp prop;	/* of cuMemCreate */
+};
+
+#define BLOCK_FILL (2u << 20)
+
+/* Accounts for device memory without a block. */
+CUresult block_charge(int device, uint64_t size);
+void block_uncharge(int device, uint64_t size);
+uint64_t block_used(int device);
+
+/* One reference, the caller's; OUT_OF_MEMORY when the device has no room. */
+CUresult block_create(int device, uint64_t size, struct block **out);
+/* The program's own host memory, which must outlive the block. */
+struct block *block_borrow(void *bytes, uint64_t size);
+void block_get(struct block *b);
+void block_put(struct block *b);
+/* Bytes [off, off + size), filled if they never were. */
+uint8_t *block_bytes(struct block *b, uint64_t off, uint64_t size);
+
+#endif
