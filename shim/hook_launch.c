@@ -4,20 +4,101 @@
  */
 #include "shim/api_table.h"
 #include "shim/init.h"
+#include "shim/issue.h"
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy,
 	unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
-	unsigned int shared, CUstream stream, void **params, void **extra)
+	unsigned int shared, CUstream s, void **params, void **extra)
 {
-	return REAL(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, stream,
-		params, extra);
+	struct issue i;
+	CUresult r;
+
+	if (!init_active())
+		return REAL(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared,
+			s, params, extra);
+	if (!issue_launch(&i, f, ISSUE_LEGACY(s), params, extra))
+		return i.result;
+	r = real.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, params,
+		extra);
+	return issue_end(&i, r);
 }
 
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx,
 	unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream stream, void **params,
+	unsigned int bz, unsigned int shared, CUstream s, void **params,
 	void **extra)
 {
-	return REAL(cuLaunchKernel_ptsz)(f, gx, gy, gz, bx, by, bz, shared,
-		stream, params, extra);
+	struct issue i;
+	CUresult r;
+
+	if (!init_active())
+		return REAL(cuLaunchKernel_ptsz)(f, gx, gy, gz, bx, by, bz,
+			shared, s, params, extra);
+	if (!issue_launch(&i, f, ISSUE_PTSZ(s), params, extra))
+		return i.result;
+	r = real.cuLaunchKernel_ptsz(f, gx, gy, gz, bx, by, bz, shared, s,
+		params, extra);
+	return issue_end(&i, r);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f,
+	void **params, void **extra)
+{
+	struct issue i;
+	CUresult r;
+
+	if (!init_active() || c == NULL)
+		return REAL(cuLaunchKernelEx)(c, f, params, extra);
+	if (!issue_launch(&i, f, ISSUE_LEGACY(c->hStream), params, extra))
+		return i.result;
+	r = real.cuLaunchKernelEx(c, f, params, extra);
+	return issue_end(&i, r);
+}
+
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *c, CUfunction f,
+	void **params, void **extra)
+{
+	struct issue i;
+	CUresult r;
+
+	if (!init_active() || c == NULL)
+		return REAL(cuLaunchKernelEx_ptsz)(c, f, params, extra);
+	if (!issue_launch(&i, f, ISSUE_PTSZ(c->hStream), params, extra))
+		return i.result;
+	r = real.cuLaunchKernelEx_ptsz(c, f, params, extra);
+	return issue_end(&i, r);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gx,
+	unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream s, void **params)
+{
+	struct issue i;
+	CUresult r;
+
+	if (!init_active())
+		return REAL(cuLaunchCooperativeKernel)(f, gx, gy, gz, bx, by,
+			bz, shared, s, params);
+	if (!issue_launch(&i, f, ISSUE_LEGACY(s), params, NULL))
+		return i.result;
+	r = real.cuLaunchCooperativeKernel(f, gx, gy, gz, bx, by, bz, shared,
+		s, params);
+	return issue_end(&i, r);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx,
+	unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream s, void **params)
+{
+	struct issue i;
+	CUresult r;
+
+	if (!init_active())
+		return REAL(cuLaunchCooperativeKernel_ptsz)(f, gx, gy, gz, bx,
+			by, bz, shared, s, params);
+	if (!issue_launch(&i, f, ISSUE_PTSZ(s), params, NULL))
+		return i.result;
+	r = real.cuLaunchCooperativeKernel_ptsz(f, gx, gy, gz, bx, by, bz,
+		shared, s, params);
+	return issue_end(&i, r);
 }

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Managed allocations.  Records live in an array that grows by blocks which
+ * never move, so that a page word's number leads to a record without a lock.
+ * Everything here is guarded by the device's alloc_lock unless said otherwise.
+ */
+#include "shim/alloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/log.h"
+
+#define BLOCK_SHIFT 10
+#define BLOCK_RECORDS (1u << BLOCK_SHIFT)
+#define MAX_BLOCKS 4096u	/* four million allocations */
+
+struct span {
+	uint64_t offset;	/* from the allocation's base */
+	bool passed;		/* some launch got this very address */
+};
+
+/* Free pages of the window, by rising address, never touching. */
+struct gap {
+	uint32_t first;
+	uint32_t nr;
+	struct gap *next;
+};
+
+struct allocs {
+	struct alloc *blocks[MAX_BLOCKS];	/* owned; entry set once */
+	uint32_t nr;			/* records ever made */
+	uint32_t *reuse;		/* owned; stack of free numbers */
+	uint32_t nr_reuse;
+	uint32_t max_reuse;
+	struct gap *gaps;		/* owned */
+};
+
+static struct alloc *record(struct allocs *s, uint32_t id)
+{
+	return &s->blocks[id >> BLOCK_SHIFT][id & (BLOCK_RECORDS - 1)];
+}
+
+int alloc_start(struct device *d)
+{
+	struct allocs *s = calloc(1, sizeof(*s));
+	struct gap *all = malloc(sizeof(*all));
+
+	if (s == NULL || all == NULL) {
+		free(s);
+		free(all);
+		return -ENOMEM;
+	}
+	*all = (struct gap){ .first = 0, .nr = d->nr_pages };
+	s->gaps = all;
+	d->allocs = s;
+	return 0;
+}
+
+/* ---- addresses ------------------------------------------------------------------ */
+
+static uint32_t gap_take(struct allocs *s, uint32_t nr)
+{
+	for (struct gap **at = &s->gaps; *at != NULL; at = &(*at)->next) {
+		struct gap *g = *at;
+		uint32_t first = g->first;
+
+		if (g->nr < nr)
+			continue;
+		g->first += nr;
+		g->nr -= nr;
+		if (g->nr == 0) {
+			*at = g->next;
+			free(g);
+		}
+		return first;
+	}
+	return PAGE_NONE;
+}
+
+static void gap_give(struct allocs *s, uint32_t first, uint32_t nr)
+{
+	struct gap **at = &s->gaps, *prev = NULL, *g;
+
+	while (*at != NULL && (*at)->first < first) {
+		prev = *at;
+		at = &(*at)->next;
+	}
+	g = *at;
+	if (prev != NULL && prev->first + prev->nr == first) {
+		prev->nr += nr;
+		if (g != NULL && prev->first + prev->nr == g->first) {
+			prev->nr += g->nr;
+			prev->next = g->next;
+			free(g);
+		}
+		return;
+	}
+	if (g != NULL && first + nr == g->first) {
+		g->first = first;
+		g->nr += nr;
+		return;
+	}
+	g = malloc(sizeof(*g));
+	if (g == NULL) {
+		log_err("%u pages of address space are lost: no memory for a "
+			"list entry", nr);
+		return;
+	}
+	*g = (struct gap){ .first = first, .nr = nr, .next = *at };
+	*at = g;
+}
+
+/* ---- records -------------------------------------------------------------------- */
+
+/* A free record's number, or PAGE_NONE. */
+static uint32_t record_take(struct allocs *s)
+{
+	uint32_t id = s->nr;
+
+	if (s->nr_reuse > 0)
+		return s->reuse[--s->nr_reuse];
+	if (id >> BLOCK_SHIFT >= MAX_BLOCKS)
+		return PAGE_NONE;
+	if (s->blocks[id >> BLOCK_SHIFT] == NULL) {
+		struct alloc *block = calloc(BLOCK_RECORDS, sizeof(*block));
+
+		if (block == NULL)
+			return PAGE_NONE;
+		__atomic_store_n(&s->blocks[id >> BLOCK_SHIFT], block,
+			__ATOMIC_RELEASE);
+	}
+	s->nr++;
+	return id;
+}
+
+static void record_give(struct allocs *s, uint32_t id)
+{
+	if (s->nr_reuse == s->max_reuse) {
+		uint32_t n = s->max_reuse * 2 + 64;
+		uint32_t *grown = realloc(s->reuse, n * sizeof(*grown));
+
+		if (grown == NULL)
+			return;	/* the number is used no more */
+		s->reuse = grown;
+		s->max_reuse = n;
+	}
+	s->reuse[s->nr_reuse++] = id;
+}
+
+struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)
+{
+	struct allocs *s = d->allocs;
+	uint64_t pages = (size + d->page_size - 1) >> d->page_shift;
+	struct alloc *a = NULL;
+	uint32_t id, first;
+
+	if (size == 0 || pages >= d->nr_pages || size > d->window_size)
+		return NULL;
+	lock_acquire(&d->alloc_lock);
+	id = record_take(s);
+	if (id == PAGE_NONE)
+		goto out;
+	first = gap_take(s, (uint32_t)pages);
+	if (first == PAGE_NONE) {
+		record_give(s, id);
+		goto out;
+	}
+	a = record(s, id);
+	memset(a, 0, sizeof(*a));
+	a->base = device_address(d, first);
+	a->size = size;
+	a->first = first;
+	a->nr_pages = (uint32_t)pages;
+	a->id = id;
+	a->context = c;
+out:
+	lock_release(&d->alloc_lock);
+	return a;
+}
+
+void alloc_destroy(struct device *d, struct alloc *a)
+{
+	lock_acquire(&d->alloc_lock);
+	gap_give(d->allocs, a->first, a->nr_pages);
+	a->live = false;
+	free(a->spans);
+	a->spans = NULL;
+	a->nr_spans = 0;
+	record_give(d->allocs, a->id);
+	lock_release(&d->alloc_lock);
+}
+
+void alloc_publish(struct device *d, struct alloc *a)
+{
+	lock_acquire(&d->alloc_lock);
+	a->live = true;
+	lock_release(&d->alloc_lock);
+}
+
+struct alloc *alloc_of_word(struct device *d, uint64_t word)
+{
+	uint32_t id = (uint32_t)(word >> PAGE_ALLOC_SHIFT);
+	struct alloc *block;
+
+	if ((word & PAGE_TIER_MASK) == TIER_NONE)
+		return NULL;
+	block = __atomic_load_n(&d->allocs->blocks[id >> BLOCK_SHIFT],
+		__ATOMIC_ACQUIRE);
+	return &block[id & (BLOCK_RECORDS - 1)];
+}
+
+struct alloc *alloc_find(struct device *d, CUdeviceptr p)
+{
+	return alloc_of_word(d, device_word(d, device_page(d, p)));
+}
+
+struct alloc *alloc_claim(struct device *d, CUdeviceptr p)
+{
+	struct alloc *a;
+
+	lock_acquire(&d->alloc_lock);
+	a = alloc_find(d, p);
+	if (a != NULL && a->live && a->base == p)
+		a->live = false;
+	else
+		a = NULL;
+	lock_release(&d->alloc_lock);
+	return a;
+}
+
+struct alloc *alloc_claim_of(struct device *d, const struct context *c)
+{
+	struct alloc *found = NULL;
+
+	lock_acquire(&d->alloc_lock);
+	for (uint32_t i = 0; i < d->allocs->nr && found == NULL; i++) {
+		struct alloc *a = record(d->allocs, i);
+
+		if (a->live && a->context == c) {
+			a->live = false;
+			found = a;
+		}
+	}
+	lock_release(&d->alloc_lock);
+	return found;
+}
+
+/* ---- spans ---------------------------------------------------------------------- */
+
+/* The first span with offset >= off. */
+static uint32_t span_lower(const struct alloc *a, uint64_t off)
+{
+	uint32_t lo = 0, hi = a->nr_spans;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (a->spans[mid].offset < off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
+{
+	uint64_t off = p - a->base;
+	uint32_t i;
+
+	lock_acquire(&d->alloc_lock);
+	i = span_lower(a, off);
+	if (i < a->nr_spans && a->spans[i].offset == off)
+		goto out;
+	if (a->nr_spans == a->max_spans || a->spans == NULL) {
+		uint32_t n = a->spans == NULL ? 4 : a->max_spans * 2;
+		struct span *grown = realloc(a->spans, n * sizeof(*grown));
+
+		if (grown == NULL)
+			goto out;	/* fewer spans only widen reaches */
+		a->spans = grown;
+		a->max_spans = n;
+	}
+	memmove(&a->spans[i + 1], &a->spans[i],
+		(a->nr_spans - i) * sizeof(*a->spans));
+	a->spans[i] = (struct span){ .offset = off };
+	a->nr_spans++;
+out:
+	lock_release(&d->alloc_lock);
+}
+
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p, bool narrow,
+	CUdeviceptr *from, CUdeviceptr *to)
+{
+	uint64_t off = p - a->base, lo = 0, hi = a->size;
+	uint32_t i, j;
+
+	lock_acquire(&d->alloc_lock);
+	i = span_lower(a, off);
+	if (i < a->nr_spans && a->spans[i].offset == off)
+		a->spans[i].passed = true;
+	else if (i > 0)
+		i--;		/* the span that p lies in */
+	else
+		i = a->nr_spans;	/* p lies before every span */
+	for (j = i; j < a->nr_spans; j--) {
+		if (narrow || a->spans[j].passed) {
+			lo = a->spans[j].offset;
+			break;
+		}
+	}
+	for (j = span_lower(a, off + 1); j < a->nr_spans; j++) {
+		if (narrow || a->spans[j].passed) {
+			hi = a->spans[j].offset;
+			break;
+		}
+	}
+	lock_release(&d->alloc_lock);
+	*from = a->base + lo;
+	*to = a->base + hi;
+}

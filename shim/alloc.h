@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Managed allocations: ranges of the window and what the program did with
+ * them.  Knows addresses only; which bytes are where is tenancy's matter.
+ *
+ * A *span* starts where an upload started.  The reach of a pointer is what a
+ * kernel given that pointer may touch: from the span it lies in up to the next
+ * address that both starts a span and was itself passed as a pointer.
+ */
+#ifndef BALLAST_ALLOC_H
+#define BALLAST_ALLOC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/compiler.h"
+#include "shim/context.h"
+#include "shim/device.h"
+
+struct alloc {
+	CUdeviceptr base;
+	uint64_t size;		/* as the program asked */
+	uint32_t first;		/* page */
+	uint32_t nr_pages;
+	uint32_t id;
+	struct context *context;
+	CUdeviceptr twin;	/* owned native allocation, freed with us */
+	/*
+	 * Pages that are not plainly resident: streamed or leaving.  Atomic.
+	 * While it is 0 a launch needs to know nothing else of the range.
+	 */
+	uint32_t nr_unsettled;
+	bool live;		/* guarded by alloc_lock */
+	struct span *spans;	/* owned, by rising offset; alloc_lock */
+	uint32_t nr_spans;
+	uint32_t max_spans;
+};
+
+/* 0 or -ENOMEM.  Once per device. */
+int alloc_start(struct device *d) WARN_UNUSED;
+
+/*
+ * Reserves addresses for `size` bytes and makes the record; no page has any
+ * memory yet.  NULL: no addresses or no host memory.
+ */
+struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size);
+/* The record must hold no page any more. */
+void alloc_destroy(struct device *d, struct alloc *a);
+/* It has its place: from now on it may be claimed. */
+void alloc_publish(struct device *d, struct alloc *a);
+
+/* The live allocation that holds an address of d's window, or NULL.  No lock. */
+struct alloc *alloc_find(struct device *d, CUdeviceptr p);
+struct alloc *alloc_of_word(struct device *d, uint64_t word);
+/*
+ * Takes the allocation that starts at p out of use, so that only the caller
+ * may free it.  NULL: there is none (an interior pointer, freed already).
+ */
+struct alloc *alloc_claim(struct device *d, CUdeviceptr p);
+/* Likewise any live one of that context; NULL when none is left. */
+struct alloc *alloc_claim_of(struct device *d, const struct context *c);
+
+/* An upload started at p. */
+void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
+/*
+ * The reach of a pointer that a launch got: [*from, *to).  With `narrow` the
+ * reach ends at the next span start of any kind (for launches whose reach is
+ * more than the GPU can hold).
+ */
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p, bool narrow,
+	CUdeviceptr *from, CUdeviceptr *to);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinned host memory: capacity from configuration or what memory and cgroup
+ * leave; segments registered with the driver on demand; a first-fit list of
+ * free extents.  Guarded by arena_lock.
+ */
+#include "shim/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim/api_table.h"
+#include "shim/conf.h"
+#include "shim/lock.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+
+#define AUTO_MOST (32ull << 30)
+
+struct extent {
+	uint64_t offset;
+	uint64_t size;
+	struct extent *next;	/* by rising offset; never touching */
+};
+
+static struct lock arena_lock = LOCK_INITIALIZER(LOCK_ARENA, "arena");
+static struct {
+	uint8_t *base;		/* NULL until the first spill */
+	uint64_t capacity;
+	uint64_t pinned;	/* bytes registered, from base on */
+	uint64_t live;
+	struct extent *free;	/* owned */
+	bool failed;		/* the driver refused to pin: no more tries */
+} arena GUARDED_BY(arena_lock);
+
+/* ---- how much memory there is --------------------------------------------------- */
+
+/* The number after `key` in a file such as /proc/meminfo; 0 where absent. */
+static uint64_t file_number(const char *path, const char *key)
+{
+	char text[4096], *at;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	at = *key == '\0' ? text : strstr(text, key);
+	return at == NULL ? 0 : strtoull(at + strlen(key), NULL, 10);
+}
+
+/* What a cgroup leaves, or UINT64_MAX: no limit, or none that can be read. */
+static uint64_t cgroup_room(const char *limit, const char *usage,
+	const char *stat, const char *cache)
+{
+	uint64_t most = file_number(limit, "");
+	uint64_t used = file_number(usage, "");
+	uint64_t cached = file_number(stat, cache);
+
+	if (most == 0 || most >= 1ull << 60)
+		return UINT64_MAX;	/* "max", or no such file */
+	used -= cached < used ? cached : used;
+	return most > used ? most - used : 0;
+}
+
+static uint64_t memory_room(void)
+{
+	uint64_t room = file_number("/proc/meminfo", "MemAvailable:") << 10;
+	uint64_t v2 = cgroup_room("/sys/fs/cgroup/memory.max",
+		"/sys/fs/cgroup/memory.current",
+		"/sys/fs/cgroup/memory.stat", "inactive_file ");
+	uint64_t v1 = cgroup_room(
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+		"/sys/fs/cgroup/memory/memory.usage_in_bytes",
+		"/sys/fs/cgroup/memory/memory.stat", "total_inactive_file ");
+
+	if (v2 < room)
+		room = v2;
+	return v1 < room ? v1 : room;
+}
+
+static uint64_t capacity_choose(void)
+{
+	uint64_t size = conf.arena;
+
+	if (size == CONF_AUTO) {
+		size = memory_room() / 2;
+		if (size > AUTO_MOST)
+			size = AUTO_MOST;
+	}
+	return size & ~(uint64_t)4095;
+}
+
+/* ---- pinning ---------------------------------------------------------------------- */
+
+static bool arena_start(void) REQUIRES(&arena_lock)
+{
+	void *p;
+
+	if (arena.base != NULL)
+		return true;
+	if (arena.failed)
+		return false;
+	arena.capacity = capacity_choose();
+	p = arena.capacity == 0 ? MAP_FAILED :
+		mmap(NULL, arena.capacity, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		if (arena.capacity > 0)
+			log_err("no address space for an arena of %llu bytes",
+				(unsigned long long)arena.capacity);
+		arena.failed = true;
+		arena.capacity = 0;
+		return false;
+	}
+	/* A forked child has no use for it; copying pinned pages is slow. */
+	madvise(p, arena.capacity, MADV_DONTFORK);
+	madvise(p, arena.capacity, MADV_HUGEPAGE);
+	arena.base = p;
+	stat_set(arena_capacity, arena.capacity);
+	return true;
+}
+
+static void free_add(uint64_t offset, uint64_t size) REQUIRES(&arena_lock);
+
+/* Pins one more segment; false when the arena is full or the driver refuses. */
+static bool segment_add(void) REQUIRES(&arena_lock)
+{
+	uint64_t size = arena.capacity - arena.pinned;
+	uint8_t *at = arena.base + arena.pinned;
+	CUresult r;
+
+	if (size > ARENA_SEGMENT)
+		size = ARENA_SEGMENT;
+	if (size == 0 || arena.failed)
+		return false;
+	/* Populate first: the driver's own pinning faults page by page. */
+	if (madvise(at, size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
+		log_err("host memory for the arena ran out after %llu bytes",
+			(unsigned long long)arena.pinned);
+		arena.failed = true;
+		return false;
+	}
+	r = real.cuMemHostRegister_v2(at, size, CU_MEMHOSTREGISTER_PORTABLE);
+	if (r != CUDA_SUCCESS) {
+		log_err("the driver pins no more host memory after %llu bytes "
+			"of an arena of %llu: %s",
+			(unsigned long long)arena.pinned,
+			(unsigned long long)arena.capacity,
+			api_result_name(r));
+		madvise(at, size, MADV_DONTNEED);
+		arena.failed = true;
+		return false;
+	}
+	free_add(arena.pinned, size);
+	arena.pinned += size;
+	stat_set(arena_pinned, arena.pinned);
+	return true;
+}
+
+/* ---- extents ---------------------------------------------------------------------- */
+
+/* Segments are registered one by one: free space never joins over a border. */
+static void free_add(uint64_t offset, uint64_t size)
+{
+	struct extent **at = &arena.free, *e, *prev = NULL;
+
+	while (*at != NULL && (*at)->offset < offset) {
+		prev = *at;
+		at = &(*at)->next;
+	}
+	e = *at;
+	if (prev != NULL && prev->offset + prev->size == offset &&
+	    !arena_border(offset)) {
+		prev->size += size;
+		if (e != NULL && offset + size == e->offset &&
+		    !arena_border(e->offset)) {
+			prev->size += e->size;
+			prev->next = e->next;
+			free(e);
+		}
+		return;
+	}
+	if (e != NULL && offset + size == e->offset &&
+	    !arena_border(e->offset)) {
+		e->offset = offset;
+		e->size += size;
+		return;
+	}
+	e = malloc(sizeof(*e));
+	if (e == NULL) {
+		log_err("%llu bytes of the arena are lost: no memory for a "
+			"list entry", (unsigned long long)size);
+		return;
+	}
+	e->offset = offset;
+	e->size = size;
+	e->next = *at;
+	*at = e;
+}
+
+static uint64_t free_take(uint64_t size) REQUIRES(&arena_lock)
+{
+	for (struct extent **at = &arena.free; *at != NULL; at = &(*at)->next) {
+		struct extent *e = *at;
+		uint64_t offset = e->offset;
+
+		if (e->size < size)
+			continue;
+		e->offset += size;
+		e->size -= size;
+		if (e->size == 0) {
+			*at = e->next;
+			free(e);
+		}
+		return offset;
+	}
+	return ARENA_NONE;
+}
+
+static uint64_t rounded(size_t size)
+{
+	return (size + ARENA_ALIGN - 1) & ~(uint64_t)(ARENA_ALIGN - 1);
+}
+
+uint64_t arena_alloc(size_t size)
+{
+	uint64_t need = rounded(size), offset = ARENA_NONE;
+
+	if (size == 0 || need < size || need > ARENA_SEGMENT)
+		return ARENA_NONE;
+	lock_acquire(&arena_lock);
+	if (arena_start())
+		do
+			offset = free_take(need);
+		while (offset == ARENA_NONE && segment_add());
+	if (offset != ARENA_NONE) {
+		arena.live += need;
+		stat_set(arena_live, arena.live);
+	}
+	lock_release(&arena_lock);
+	return offset;
+}
+
+void arena_free(uint64_t offset, size_t size)
+{
+	uint64_t need = rounded(size);
+
+	lock_acquire(&arena_lock);
+	free_add(offset, need);
+	arena.live -= need;
+	stat_set(arena_live, arena.live);
+	lock_release(&arena_lock);
+}
+
+void *arena_ptr(uint64_t offset) NO_THREAD_SAFETY
+{
+	/* Set once before any offset exists. */
+	return arena.base + offset;
+}
+
+uint64_t arena_capacity(void)
+{
+	uint64_t n;
+
+	lock_acquire(&arena_lock);
+	n = arena.capacity;
+	lock_release(&arena_lock);
+	return n;
+}
+
+uint64_t arena_live(void)
+{
+	uint64_t n;
+
+	lock_acquire(&arena_lock);
+	n = arena.live;
+	lock_release(&arena_lock);
+	return n;
+}
+
+uint64_t arena_room(void)
+{
+	uint64_t n;
+
+	lock_acquire(&arena_lock);
+	if (arena.base == NULL)
+		n = arena.failed ? 0 : capacity_choose();
+	else
+		n = (arena.failed ? arena.pinned : arena.capacity) - arena.live;
+	lock_release(&arena_lock);
+	return n;
+}
+
+void arena_stop(void)
+{
+	lock_acquire(&arena_lock);
+	for (uint64_t at = 0; at < arena.pinned; at += ARENA_SEGMENT)
+		real.cuMemHostUnregister(arena.base + at);
+	arena.pinned = 0;
+	lock_release(&arena_lock);
+}

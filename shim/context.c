@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Context records, their streams and events.  The list of records is guarded
+ * by contexts_lock; each record's own lists by its lock.
+ */
+#include "shim/context.h"
+
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/device.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+
+struct stream {
+	CUstream handle;
+	unsigned flags;
+	struct stream *next;
+};
+
+static struct lock contexts_lock =
+	LOCK_INITIALIZER(LOCK_HANDLES, "contexts");
+static struct context *contexts GUARDED_BY(contexts_lock);
+
+static CUcontext primaries[DEVICE_MAX] GUARDED_BY(contexts_lock);
+
+static struct context *find_locked(CUcontext handle) REQUIRES(&contexts_lock)
+{
+	for (struct context *c = contexts; c != NULL; c = c->next)
+		if (c->handle == handle && !c->dead)
+			return c;
+	return NULL;
+}
+
+struct context *context_find(CUcontext handle)
+{
+	struct context *c;
+
+	lock_acquire(&contexts_lock);
+	c = find_locked(handle);
+	lock_release(&contexts_lock);
+	return c;
+}
+
+struct context *context_current(void)
+{
+	CUcontext handle = NULL;
+	CUdevice ordinal;
+	struct context *c, *made;
+
+	if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == NULL)
+		return NULL;
+	c = context_find(handle);
+	if (c != NULL)
+		return c;
+	if (real.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
+		return NULL;
+	made = calloc(1, sizeof(*made));
+	if (made == NULL)
+		return NULL;
+	made->handle = handle;
+	made->ordinal = ordinal;
+	lock_init(&made->lock, LOCK_EVENTS, "context");
+	lock_acquire(&contexts_lock);
+	c = find_locked(handle);
+	if (c == NULL) {
+		c = made;
+		made->next = contexts;
+		contexts = made;
+	}
+	lock_release(&contexts_lock);
+	if (c != made)
+		free(made);	/* another thread was faster */
+	return c;
+}
+
+bool context_ready(struct context *c)
+{
+	CUstream copy = NULL, side = NULL;
+	CUresult r;
+	bool mine;
+
+	if (__atomic_load_n(&c->ready, __ATOMIC_ACQUIRE))
+		return true;
+	r = real.cuStreamCreate(&copy, CU_STREAM_NON_BLOCKING);
+	if (r == CUDA_SUCCESS) {
+		r = real.cuStreamCreate(&side, CU_STREAM_NON_BLOCKING);
+		if (r != CUDA_SUCCESS)
+			real.cuStreamDestroy_v2(copy);
+	}
+	if (r != CUDA_SUCCESS) {
+		log_err("no streams of our own in context %p: %s",
+			(void *)c->handle, api_result_name(r));
+		return false;
+	}
+	lock_acquire(&c->lock);
+	mine = !c->ready;
+	if (mine) {
+		c->copy = copy;
+		c->side = side;
+		__atomic_store_n(&c->ready, true, __ATOMIC_RELEASE);
+	}
+	lock_release(&c->lock);
+	if (!mine) {
+		real.cuStreamDestroy_v2(copy);
+		real.cuStreamDestroy_v2(side);
+	}
+	return true;
+}
+
+struct context *context_primary(CUdevice ordinal)
+{
+	struct context *c = NULL;
+
+	if (ordinal < 0 || ordinal >= DEVICE_MAX)
+		return NULL;
+	lock_acquire(&contexts_lock);
+	if (primaries[ordinal] != NULL)
+		c = find_locked(primaries[ordinal]);
+	lock_release(&contexts_lock);
+	return c;
+}
+
+void context_primary_retained(CUdevice ordinal, CUcontext handle)
+{
+	if (ordinal < 0 || ordinal >= DEVICE_MAX)
+		return;
+	lock_acquire(&contexts_lock);
+	primaries[ordinal] = handle;
+	lock_release(&contexts_lock);
+}
+
+/* Marks c dead and drops what it lists; `alive`: the driver still knows it. */
+static void forget(struct context *c, bool alive)
+{
+	struct event *e, **orphans;
+	struct stream *s;
+	size_t nr_orphans;
+
+	lock_acquire(&c->lock);
+	__atomic_store_n(&c->dead, true, __ATOMIC_RELEASE);
+	e = c->idle;
+	c->idle = NULL;
+	s = c->streams;
+	c->streams = NULL;
+	orphans = c->orphans;
+	nr_orphans = c->nr_orphans;
+	c->orphans = NULL;
+	c->nr_orphans = c->max_orphans = 0;
+	lock_release(&c->lock);
+	for (size_t i = 0; i < nr_orphans; i++)
+		event_put(orphans[i]);
+	free(orphans);
+	while (e != NULL) {
+		struct event *next = e->next;
+
+		if (alive)
+			real.cuEventDestroy_v2(e->handle);
+		free(e);
+		e = next;
+	}
+	while (s != NULL) {
+		struct stream *next = s->next;
+
+		free(s);
+		s = next;
+	}
+	/*
+	 * The record itself stays: events that slots still refer to point to
+	 * it.  A new context with the same handle gets a record of its own.
+	 */
+}
+
+void context_retire(struct context *c)
+{
+	if (__atomic_load_n(&c->ready, __ATOMIC_ACQUIRE)) {
+		real.cuStreamSynchronize(c->copy);
+		real.cuStreamSynchronize(c->side);
+		real.cuStreamDestroy_v2(c->copy);
+		real.cuStreamDestroy_v2(c->side);
+	}
+	forget(c, true);
+}
+
+void context_lost(struct context *c)
+{
+	forget(c, false);
+}
+
+void context_stream_created(struct context *c, CUstream handle, unsigned flags)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (s == NULL) {
+		log_err("no memory to remember a stream; memory it uses may "
+			"be moved too early");
+		return;
+	}
+	s->handle = handle;
+	s->flags = flags;
+	lock_acquire(&c->lock);
+	s->next = c->streams;
+	c->streams = s;
+	lock_release(&c->lock);
+}
+
+struct context *context_of_stream(CUstream handle)
+{
+	struct context *c;
+
+	lock_acquire(&contexts_lock);
+	c = contexts;
+	lock_release(&contexts_lock);
+	for (; c != NULL; c = c->next) {
+		bool found = false;
+
+		lock_acquire(&c->lock);
+		for (struct stream *s = c->streams; s != NULL; s = s->next)
+			found |= s->handle == handle;
+		lock_release(&c->lock);
+		if (found)
+			return c;
+	}
+	return NULL;
+}
+
+/* Keeps e (takes the reference) until somebody quiesces. */
+static void orphan_add(struct context *c, struct event *e)
+{
+	struct event **grown;
+
+	lock_acquire(&c->lock);
+	if (c->nr_orphans == c->max_orphans) {
+		grown = realloc(c->orphans,
+			(c->max_orphans * 2 + 8) * sizeof(*grown));
+		if (grown == NULL) {
+			lock_release(&c->lock);
+			event_wait(e);
+			event_put(e);
+			return;
+		}
+		c->orphans = grown;
+		c->max_orphans = c->max_orphans * 2 + 8;
+	}
+	c->orphans[c->nr_orphans++] = e;
+	lock_release(&c->lock);
+}
+
+void context_stream_destroyed(struct context *c, CUstream handle)
+{
+	struct stream **at, *found = NULL;
+	struct event *e;
+	CUresult r;
+
+	lock_acquire(&c->lock);
+	__atomic_fetch_add(&c->epoch, 1, __ATOMIC_RELEASE);
+	for (at = &c->streams; *at != NULL; at = &(*at)->next)
+		if ((*at)->handle == handle) {
+			found = *at;
+			*at = found->next;
+			break;
+		}
+	lock_release(&c->lock);
+	if (found == NULL)
+		return;
+	free(found);
+	/* Its work goes on after the handle is gone. */
+	e = event_record(c, handle, &r);
+	if (e != NULL)
+		orphan_add(c, e);
+}
+
+unsigned context_epoch(struct context *c)
+{
+	return __atomic_load_n(&c->epoch, __ATOMIC_ACQUIRE);
+}
+
+/* ---- events ------------------------------------------------------------------ */
+
+static struct event *event_new(struct context *c, CUresult *r)
+{
+	struct event *e;
+
+	lock_acquire(&c->lock);
+	e = c->idle;
+	if (e != NULL)
+		c->idle = e->next;
+	lock_release(&c->lock);
+	if (e == NULL) {
+		e = calloc(1, sizeof(*e));
+		*r = CUDA_ERROR_OUT_OF_MEMORY;
+		if (e == NULL)
+			return NULL;
+		*r = real.cuEventCreate(&e->handle, CU_EVENT_DISABLE_TIMING);
+		if (*r != CUDA_SUCCESS) {
+			free(e);
+			return NULL;
+		}
+		e->context = c;
+	}
+	e->refs = 1;
+	e->done = false;
+	e->next = NULL;
+	return e;
+}
+
+struct event *event_record(struct context *c, CUstream s, CUresult *r)
+{
+	struct event *e = event_new(c, r);
+
+	if (e == NULL)
+		return NULL;
+	*r = real.cuEventRecord(e->handle, s);
+	if (*r != CUDA_SUCCESS) {
+		event_put(e);
+		return NULL;
+	}
+	return e;
+}
+
+struct event *event_get(struct event *e)
+{
+	__atomic_fetch_add(&e->refs, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+void event_put(struct event *e)
+{
+	struct context *c;
+
+	if (e == NULL ||
+	    __atomic_sub_fetch(&e->refs, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	c = e->context;
+	lock_acquire(&c->lock);
+	if (c->dead) {
+		/* The driver destroyed the handle with the context. */
+		lock_release(&c->lock);
+		free(e);
+		return;
+	}
+	e->next = c->idle;
+	c->idle = e;
+	lock_release(&c->lock);
+}
+
+static bool is_done(struct event *e)
+{
+	return __atomic_load_n(&e->done, __ATOMIC_ACQUIRE) ||
+		__atomic_load_n(&e->context->dead, __ATOMIC_ACQUIRE);
+}
+
+bool event_query(struct event *e)
+{
+	if (is_done(e))
+		return true;
+	if (real.cuEventQuery(e->handle) != CUDA_SUCCESS)
+		return false;
+	__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
+	return true;
+}
+
+CUresult event_wait(struct event *e)
+{
+	CUresult r;
+	uint64_t start;
+
+	if (is_done(e))
+		return CUDA_SUCCESS;
+	start = lock_now_ns();
+	r = real.cuEventSynchronize(e->handle);
+	stat_add(wait_ns, lock_now_ns() - start);
+	if (r == CUDA_SUCCESS)
+		__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
+	return r;
+}
+
+CUresult event_order(struct event *e, CUstream s)
+{
+	/*
+	 * Also where another thread has seen it complete: then the wait costs
+	 * next to nothing, and the order stands in the stream for every tool
+	 * that looks.
+	 */
+	if (__atomic_load_n(&e->context->dead, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	return real.cuStreamWaitEvent(s, e->handle, 0);
+}
+
+/* ---- everything issued so far -------------------------------------------------- */
+
+/*
+ * Events for every stream of c, into *out (owned by the caller, freed with
+ * free()).  An event on the legacy stream stands for all blocking streams and
+ * all threads' default streams.
+ */
+static size_t quiesce_collect(struct context *c, struct event ***out,
+	CUresult *r)
+{
+	struct event **events = NULL;
+	CUstream *handles = NULL;
+	size_t n = 0, nr_events = 0;
+
+	*out = NULL;
+	lock_acquire(&c->lock);
+	for (struct stream *s = c->streams; s != NULL; s = s->next)
+		n++;
+	handles = malloc((n + 1) * sizeof(*handles));
+	events = malloc((n + 1 + c->nr_orphans) * sizeof(*events));
+	if (handles == NULL || events == NULL) {
+		lock_release(&c->lock);
+		*r = CUDA_ERROR_OUT_OF_MEMORY;
+		goto out;
+	}
+	n = 0;
+	handles[n++] = CU_STREAM_LEGACY;
+	for (struct stream *s = c->streams; s != NULL; s = s->next)
+		if (s->flags & CU_STREAM_NON_BLOCKING)
+			handles[n++] = s->handle;
+	while (c->nr_orphans > 0)
+		events[nr_events++] = c->orphans[--c->nr_orphans];
+	lock_release(&c->lock);
+
+	for (size_t i = 0; i < n; i++) {
+		struct event *e = event_record(c, handles[i], r);
+
+		if (e != NULL)
+			events[nr_events++] = e;
+		else if (*r != CUDA_ERROR_INVALID_HANDLE &&
+			 *r != CUDA_ERROR_INVALID_CONTEXT)
+			break;	/* destroyed meanwhile: its orphan stands */
+		*r = CUDA_SUCCESS;
+	}
+out:
+	free(handles);
+	*out = events;
+	return nr_events;
+}
+
+static CUresult quiesce_one(struct context *c)
+{
+	struct event **events;
+	CUresult r = CUDA_SUCCESS, w;
+	CUcontext popped;
+	size_t n;
+
+	r = real.cuCtxPushCurrent_v2(c->handle);
+	if (r != CUDA_SUCCESS)
+		return r;
+	n = quiesce_collect(c, &events, &r);
+	for (size_t i = 0; i < n; i++) {
+		w = event_wait(events[i]);
+		if (r == CUDA_SUCCESS)
+			r = w;
+		event_put(events[i]);
+	}
+	free(events);
+	real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+CUresult context_quiesce(struct device *d)
+{
+	struct context *c;
+	CUresult r = CUDA_SUCCESS;
+
+	lock_acquire(&contexts_lock);
+	c = contexts;
+	lock_release(&contexts_lock);
+	/* Records are never freed and never relinked. */
+	for (; c != NULL && r == CUDA_SUCCESS; c = c->next)
+		if (c->ordinal == d->ordinal &&
+		    !__atomic_load_n(&c->dead, __ATOMIC_ACQUIRE))
+			r = quiesce_one(c);
+	return r;
+}

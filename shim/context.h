@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One record per CUcontext that uses managed memory: our two streams, a pool
+ * of events, and the program's streams, so that "everything issued so far" can
+ * be waited for.  Records live until their context is destroyed.
+ */
+#ifndef BALLAST_CONTEXT_H
+#define BALLAST_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/compiler.h"
+#include "shim/cuda_abi.h"
+#include "shim/lock.h"
+
+struct device;
+
+struct context {
+	CUcontext handle;
+	CUdevice ordinal;
+	CUstream copy;		/* owned; towards the GPU; NULL until needed */
+	CUstream side;		/* owned; towards the host; likewise */
+	bool ready;		/* both exist; atomic */
+	struct lock lock;	/* rank LOCK_EVENTS; guards what follows */
+	struct event *idle;	/* GUARDED; events without a user */
+	struct stream *streams;	/* GUARDED; the program's, owned */
+	struct event **orphans;	/* GUARDED; referenced; ends of dead streams */
+	size_t nr_orphans;
+	size_t max_orphans;
+	unsigned epoch;		/* GUARDED; counts destroyed streams */
+	bool dead;		/* its events count as complete */
+	struct context *next;
+};
+
+/*
+ * A reference-counted CUDA event without timing.  Recorded once between
+ * event_new() and the last event_put(); `done` is set when somebody has seen
+ * it complete.  References may be taken and dropped by any thread.
+ */
+struct event {
+	CUevent handle;
+	struct context *context;
+	int refs;
+	bool done;
+	struct event *next;
+};
+
+/*
+ * The record of the calling thread's current context, made on first use.
+ * NULL: no current context, or no memory.  Records are never freed.
+ */
+struct context *context_current(void);
+/*
+ * Makes our two streams where they do not exist yet; c is current.  false:
+ * the driver refused (logged).
+ */
+bool context_ready(struct context *c);
+/* The record of a context if there is one. */
+struct context *context_find(CUcontext handle);
+/* That of a device's primary context, if it was ever retained or used. */
+struct context *context_primary(CUdevice ordinal);
+void context_primary_retained(CUdevice ordinal, CUcontext handle);
+/*
+ * Before the driver destroys or resets a context: waits for our streams,
+ * marks its events complete and drops our handles.  No managed allocation may
+ * remain in it.  The caller has made it current where it could.
+ */
+void context_retire(struct context *c);
+/* The same after the driver has destroyed it: its handles are gone already. */
+void context_lost(struct context *c);
+
+/*
+ * The program made a stream in the current context, or is about to destroy it
+ * (c, the stream's, is current).
+ */
+void context_stream_created(struct context *c, CUstream s, unsigned flags);
+/* The context that a stream was made in, or NULL. */
+struct context *context_of_stream(CUstream s);
+void context_stream_destroyed(struct context *c, CUstream s);
+/* Changes whenever a stream handle may start to mean another stream. */
+unsigned context_epoch(struct context *c);
+
+/*
+ * A new event, recorded on `s` in the current context c.  The caller owns one
+ * reference.  NULL: the driver refused (*r says why).
+ */
+struct event *event_record(struct context *c, CUstream s, CUresult *r);
+struct event *event_get(struct event *e);
+void event_put(struct event *e);	/* NULL is fine */
+/* Whether it is complete; never blocks. */
+bool event_query(struct event *e);
+/* Blocks until complete.  No lock of ours may be held. */
+CUresult event_wait(struct event *e);
+/* Makes stream s wait for e; nothing to do where it is complete. */
+CUresult event_order(struct event *e, CUstream s);
+
+/*
+ * Blocks until everything issued so far on every stream of every context of
+ * the device is complete.  No lock may be held.
+ */
+CUresult context_quiesce(struct device *d);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way out of residency: resident pages go to the arena, so that their
+ * chunks can serve as pool slots or go back to the driver.  Rare: at the first
+ * spill, when one launch needs a larger pool, when the program's own
+ * allocations need room.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/chunk.h"
+#include "shim/log.h"
+#include "shim/mover.h"
+#include "shim/section.h"
+#include "shim/stats.h"
+#include "shim/tenancy_int.h"
+
+/* Pages on their way out, by falling age. */
+struct victims {
+	uint32_t *pages;	/* owned */
+	uint32_t nr;
+	uint32_t nr_gone;	/* unmapped, from the first on */
+};
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void mark(struct device *d, uint32_t page, bool leaving)
+	REQUIRES(&d->pool_lock)
+{
+	uint64_t word = device_word(d, page);
+	struct alloc *a = alloc_of_word(d, word);
+
+	if (leaving) {
+		__atomic_fetch_add(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		page_word_set(d, page, word | PAGE_LEAVING);
+	} else {
+		page_word_set(d, page, word & ~(uint64_t)PAGE_LEAVING);
+		__atomic_fetch_sub(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+/*
+ * Chooses the newest residents (the oldest were there first and are the
+ * program's main loop more likely), reserves their arena ranges, marks them.
+ */
+static void victims_choose(struct device *d, uint32_t want,
+	const struct page_set *keep, struct victims *v)
+	REQUIRES(&d->pool_lock)
+{
+	uint32_t page = d->tenancy->newest;
+
+	while (v->nr < want && page != PAGE_NONE) {
+		struct page *p = &d->pages[page];
+		uint32_t older = p->older;
+
+		if (!set_has(keep, page)) {
+			p->arena = arena_alloc(p->len);
+			if (p->arena == ARENA_NONE)
+				break;
+			mark(d, page, true);
+			v->pages[v->nr++] = page;
+		}
+		page = older;
+	}
+	/* Neighbours then move and unmap as one. */
+	qsort(v->pages, v->nr, sizeof(*v->pages), by_number);
+}
+
+static CUresult victims_save(struct device *d, struct context *c,
+	const struct victims *v, struct event **saved)
+{
+	struct move *moves = malloc(v->nr * sizeof(*moves));
+	CUresult r = CUDA_SUCCESS;
+	size_t n = 0;
+
+	*saved = NULL;
+	if (moves == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < v->nr; i++) {
+		const struct page *p = &d->pages[v->pages[i]];
+
+		/*
+		 * A page is "defined" only where a slow path saw it written;
+		 * launches on resident memory leave no trace.  So all go.
+		 */
+		moves[n++] = (struct move){
+			.device = device_address(d, v->pages[i]),
+			.arena = p->arena,
+			.size = p->len,
+		};
+	}
+	r = mover_save(c, moves, n, saved);
+	free(moves);
+	if (r == CUDA_SUCCESS)
+		r = event_wait(*saved);
+	return r;
+}
+
+static CUresult victims_unmap(struct device *d, struct victims *v)
+{
+	uint32_t i = 0, n;
+	CUresult r = CUDA_SUCCESS;
+
+	while (i < v->nr && r == CUDA_SUCCESS) {
+		for (n = 1; i + n < v->nr &&
+		     v->pages[i + n] == v->pages[i] + n; n++)
+			;
+		r = device_unmap(d, device_address(d, v->pages[i]), n);
+		i += n;
+		if (r == CUDA_SUCCESS)
+			v->nr_gone = i;
+	}
+	return r;
+}
+
+/* All steps that wait; no lock is held. */
+static CUresult victims_move(struct device *d, struct victims *v,
+	struct event **saved)
+{
+	struct context *c = context_current();
+	CUresult r;
+
+	*saved = NULL;
+	if (c == NULL || !context_ready(c))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!section_wait_all(tenancy_deadline())) {
+		log_warn("a call of the program did not return in time: "
+			"memory stays where it is");
+		return CUDA_ERROR_LAUNCH_TIMEOUT;
+	}
+	r = context_quiesce(d);
+	if (r == CUDA_SUCCESS)
+		r = victims_save(d, c, v, saved);
+	if (r == CUDA_SUCCESS)
+		r = victims_unmap(d, v);
+	return r;
+}
+
+static void victim_left(struct device *d, uint32_t page, struct event *saved)
+	REQUIRES(&d->pool_lock)
+{
+	struct page *p = &d->pages[page];
+	struct alloc *a = alloc_of_word(d, device_word(d, page));
+
+	resident_remove(d, page);
+	p->chunk = CHUNK_NONE;
+	p->slot = SLOT_NONE;
+	p->state = PAGE_ABSENT;
+	p->defined = true;
+	p->launched = true;	/* perhaps; then uploads take the safe way */
+	event_put(p->saved);
+	p->saved = event_get(saved);
+	page_word_set(d, page, page_word(a, TIER_STREAMED));
+	d->tenancy->nr_streamed++;
+	stat_add(streamed_bytes, d->page_size);
+	stat_add(demotions, 1);
+}
+
+static void victims_stay(struct device *d, const struct victims *v)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t i = v->nr_gone; i < v->nr; i++) {
+		struct page *p = &d->pages[v->pages[i]];
+
+		mark(d, v->pages[i], false);
+		arena_free(p->arena, p->len);
+		p->arena = ARENA_NONE;
+	}
+}
+
+uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
+	uint32_t *chunks)
+{
+	struct tenancy *t = d->tenancy;
+	struct victims v = { 0 };
+	struct event *saved;
+	CUresult r;
+
+	while (t->demoting)
+		if (!lock_wait(&d->pool_lock, &d->pool_cond,
+		    tenancy_deadline()))
+			return 0;
+	v.pages = malloc(want * sizeof(*v.pages));
+	if (t->frozen || v.pages == NULL) {
+		free(v.pages);
+		return 0;
+	}
+	t->demoting = true;
+	victims_choose(d, want, keep, &v);
+	if (v.nr > 0) {
+		for (uint32_t i = 0; i < v.nr; i++)
+			chunks[i] = d->pages[v.pages[i]].chunk;
+		lock_release(&d->pool_lock);
+		r = victims_move(d, &v, &saved);
+		lock_acquire(&d->pool_lock);
+		for (uint32_t i = 0; i < v.nr_gone; i++)
+			victim_left(d, v.pages[i], saved);
+		victims_stay(d, &v);
+		if (r != CUDA_SUCCESS)
+			log_err("moving %u chunks to the arena failed: %s",
+				v.nr - v.nr_gone, api_result_name(r));
+		event_put(saved);
+	}
+	t->demoting = false;
+	pthread_cond_broadcast(&d->pool_cond);
+	free(v.pages);
+	return v.nr_gone;
+}
+
+uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
+{
+	uint32_t want = (uint32_t)((bytes + d->page_size - 1) >>
+		d->page_shift);
+	uint32_t *chunks = malloc(want * sizeof(*chunks));
+	uint32_t got, given;
+
+	if (chunks == NULL)
+		return 0;
+	lock_acquire(&d->pool_lock);
+	if (chunk_nr_idle(d) < want) {
+		got = demote(d, want - chunk_nr_idle(d), NULL, chunks);
+		for (uint32_t i = 0; i < got; i++)
+			chunk_recycle(d, chunks[i]);
+	}
+	given = chunk_surrender(d, want);
+	lock_release(&d->pool_lock);
+	free(chunks);
+	return (uint64_t)given << d->page_shift;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Initialisation, contexts and streams.
+ */
+#include "shim/api_table.h"
+#include "shim/init.h"
+#include "shim/issue.h"
+
+EXPORT CUresult cuInit(unsigned int flags)
+{
+	CUresult r = REAL(cuInit)(flags);
+
+	if (r == CUDA_SUCCESS && init_depth == 0)
+		init_activate(issue_start);
+	return r;
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext c)
+{
+	if (init_active())
+		issue_context_ends(c);
+	return REAL(cuCtxDestroy_v2)(c);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
+{
+	CUresult r = REAL(cuDevicePrimaryCtxRetain)(c, d);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_primary_retained(d, *c);
+	return r;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice d)
+{
+	if (init_active())
+		issue_primary_resets(d);
+	return REAL(cuDevicePrimaryCtxReset)(d);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice d)
+{
+	if (init_active())
+		issue_primary_resets(d);
+	return REAL(cuDevicePrimaryCtxReset_v2)(d);
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice d)
+{
+	CUresult r = REAL(cuDevicePrimaryCtxRelease)(d);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_primary_released(d);
+	return r;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
+{
+	CUresult r = REAL(cuDevicePrimaryCtxRelease_v2)(d);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_primary_released(d);
+	return r;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int flags)
+{
+	CUresult r = REAL(cuStreamCreate)(s, flags);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_stream_created(*s, flags);
+	return r;
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *s, unsigned int flags,
+	int priority)
+{
+	CUresult r = REAL(cuStreamCreateWithPriority)(s, flags, priority);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_stream_created(*s, flags);
+	return r;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream s)
+{
+	if (init_active())
+		issue_stream_destroyed(s);
+	return REAL(cuStreamDestroy_v2)(s);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocating, freeing, and questions about memory.
+ */
+#include "shim/api_table.h"
+#include "shim/init.h"
+#include "shim/issue.h"
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t size)
+{
+	CUresult r;
+	bool native;
+
+	if (!init_active())
+		return REAL(cuMemAlloc_v2)(p, size);
+	r = issue_alloc(p, size, &native);
+	if (!native)
+		return r;
+	r = real.cuMemAlloc_v2(p, size);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(size))
+		r = real.cuMemAlloc_v2(p, size);
+	issue_native(r, p, size);
+	return r;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
+	size_t height, unsigned int element)
+{
+	CUresult r = REAL(cuMemAllocPitch_v2)(p, pitch, width, height, element);
+
+	/* The pitch is the driver's to choose, so the memory is its own. */
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && init_active() && height != 0 &&
+	    width <= SIZE_MAX / height && issue_make_room(width * height))
+		r = real.cuMemAllocPitch_v2(p, pitch, width, height, element);
+	return r;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr p)
+{
+	CUresult r;
+	bool native;
+
+	if (!init_active())
+		return REAL(cuMemFree_v2)(p);
+	r = issue_free(p, &native);
+	if (!native)
+		return r;
+	r = real.cuMemFree_v2(p);
+	if (r == CUDA_SUCCESS && p != 0)
+		issue_native_freed();
+	return r;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+	size_t f, t;
+	CUresult r;
+
+	if (!init_active())
+		return REAL(cuMemGetInfo_v2)(free_bytes, total);
+	/* The driver takes NULL for what is not wanted. */
+	r = real.cuMemGetInfo_v2(&f, &t);
+	if (r != CUDA_SUCCESS)
+		return r;
+	issue_memory_info(&f, t);
+	if (free_bytes != NULL)
+		*free_bytes = f;
+	if (total != NULL)
+		*total = t;
+	return r;
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size,
+	CUdeviceptr p)
+{
+	CUdeviceptr b;
+	size_t n;
+
+	if (!init_active() || !issue_address_range(p, &b, &n))
+		return REAL(cuMemGetAddressRange_v2)(base, size, p);
+	if (base != NULL)
+		*base = b;
+	if (size != NULL)
+		*size = n;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches and copies on their way to the driver.  No state of its own: a
+ * struct issue on the caller's stack, page words, and tenancy.
+ */
+#include "shim/issue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/api_table.h"
+#include "shim/init.h"
+#include "shim/kernarg.h"
+#include "shim/log.h"
+#include "shim/section.h"
+#include "shim/stats.h"
+
+/* ---- sets ----------------------------------------------------------------------- */
+
+static void set_init(struct issue *i, struct device *d, CUstream s,
+	bool launch)
+{
+	i->set.device = d;
+	i->set.context = NULL;
+	i->set.stream = s;
+	i->set.ranges = i->few;
+	i->set.nr = 0;
+	i->set.writes = true;
+	i->set.launch = launch;
+	i->max_ranges = ISSUE_RANGES;
+}
+
+static void set_fini(struct issue *i)
+{
+	if (i->set.ranges != i->few)
+		free(i->set.ranges);
+	i->set.ranges = i->few;
+	i->set.nr = 0;
+}
+
+static bool set_reserve(struct issue *i)
+{
+	struct page_range *grown;
+
+	if (i->set.nr < i->max_ranges)
+		return true;
+	grown = malloc(2 * i->max_ranges * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	memcpy(grown, i->set.ranges, i->set.nr * sizeof(*grown));
+	if (i->set.ranges != i->few)
+		free(i->set.ranges);
+	i->set.ranges = grown;
+	i->max_ranges *= 2;
+	return true;
+}
+
+/* Adds pages [first, last], keeping ranges in order and apart. */
+static bool set_add(struct issue *i, uint32_t first, uint32_t last)
+{
+	struct page_range *r = i->set.ranges;
+	uint32_t at = 0, end;
+
+	while (at < i->set.nr && r[at].first + r[at].nr < first)
+		at++;
+	/* Ranges [at, end) touch or overlap the new one. */
+	for (end = at; end < i->set.nr && r[end].first <= last + 1; end++) {
+		if (r[end].first < first)
+			first = r[end].first;
+		if (r[end].first + r[end].nr - 1 > last)
+			last = r[end].first + r[end].nr - 1;
+	}
+	if (end == at) {
+		if (!set_reserve(i))
+			return false;
+		r = i->set.ranges;
+		memmove(&r[at + 1], &r[at], (i->set.nr - at) * sizeof(*r));
+		i->set.nr++;
+	} else {
+		memmove(&r[at + 1], &r[end],
+			(i->set.nr - end) * sizeof(*r));
+		i->set.nr -= end - at - 1;
+	}
+	r[at] = (struct page_range){ .first = first, .nr = last - first + 1 };
+	return true;
+}
+
+static uint64_t set_pages(const struct issue *i)
+{
+	uint64_t n = 0;
+
+	for (uint32_t r = 0; r < i->set.nr; r++)
+		n += i->set.ranges[r].nr;
+	return n;
+}
+
+/* Acquires the set; on failure the issue is over with its result set. */
+static bool hold(struct issue *i)
+{
+	i->set.context = context_current();
+	i->result = i->set.context == NULL ? CUDA_ERROR_INVALID_CONTEXT :
+		tenancy_acquire(&i->set);
+	if (i->result != CUDA_SUCCESS) {
+		set_fini(i);
+		return false;
+	}
+	i->kind = ISSUE_HELD;
+	return true;
+}
+
+static void let_go(struct issue *i)
+{
+	if (i->kind == ISSUE_OPEN)
+		section_close();
+	else if (i->kind == ISSUE_HELD)
+		tenancy_release(&i->set);
+	if (i->kind == ISSUE_HELD)
+		set_fini(i);
+	i->kind = ISSUE_PASS;
+}
+
+static bool refuse(struct issue *i, CUresult r)
+{
+	i->result = r;
+	if (r == CUDA_ERROR_OUT_OF_MEMORY)
+		stat_add(out_of_memory, 1);
+	else
+		stat_add(refused, 1);
+	init_leave();
+	return false;
+}
+
+/* ---- launches --------------------------------------------------------------------- */
+
+/* true: the word points into no memory of ours that needs care. */
+static inline bool word_is_settled(uint64_t word)
+{
+	struct device *d = device_find(word);
+	struct alloc *a;
+
+	if (d == NULL)
+		return true;
+	a = alloc_of_word(d, device_word(d, device_page(d, word)));
+	return a == NULL ||
+		__atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED) == 0;
+}
+
+static bool visit_settled(void *arg, uint64_t word)
+{
+	return word_is_settled(word);
+}
+
+/* The common case without a call for each word: separate parameters. */
+static inline bool all_settled(const struct kernarg *k, void **params,
+	void **extra)
+{
+	if (unlikely(params == NULL))
+		return kernarg_walk(k, NULL, extra, visit_settled, NULL);
+	for (uint32_t j = 0; j < k->nr; j++) {
+		const uint8_t *at = params[k->params[j].index];
+		uint32_t last = k->params[j].size - 8;
+
+		for (uint32_t off = 0; off <= last; off++)
+			if (unlikely(!word_is_settled(kernarg_word(at + off))))
+				return false;
+	}
+	return true;
+}
+
+struct collect {
+	struct issue *issue;
+	bool narrow;
+	bool failed;
+};
+
+static bool visit_collect(void *arg, uint64_t word)
+{
+	struct collect *c = arg;
+	struct device *d = device_find(word);
+	struct alloc *a;
+	CUdeviceptr from, to;
+
+	a = d == NULL ? NULL :
+		alloc_of_word(d, device_word(d, device_page(d, word)));
+	if (a == NULL)
+		return true;
+	if (c->issue->set.device == NULL)
+		c->issue->set.device = d;
+	/* Another device's memory must be at rest: nothing moves it for us. */
+	c->failed = c->issue->set.device != d;
+	if (!c->failed) {
+		alloc_reach(d, a, word, c->narrow, &from, &to);
+		c->failed = !set_add(c->issue, device_page(d, from),
+			device_page(d, to - 1));
+	}
+	return !c->failed;
+}
+
+static bool is_capturing(CUstream s)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return real.cuStreamIsCapturing(s, &status) == CUDA_SUCCESS &&
+		status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)
+{
+	log_once(LOG_ERROR, "a launch is refused: %s", why);
+	return refuse(i, r);
+}
+
+static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
+	CUstream s, void **params, void **extra)
+{
+	struct collect c = { .issue = i };
+
+	stat_add(launches_streamed, 1);
+	set_init(i, NULL, s, true);
+	if (is_capturing(s))
+		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+			"its stream is capturing, and memory that is not all "
+			"on the GPU cannot be captured yet");
+	kernarg_walk(k, params, extra, visit_collect, &c);
+	if (!c.failed && i->set.device != NULL &&
+	    set_pages(i) > tenancy_most_pages(i->set.device)) {
+		/* More than the GPU holds: only the spans pointed at. */
+		c.narrow = true;
+		set_fini(i);
+		kernarg_walk(k, params, extra, visit_collect, &c);
+	}
+	if (c.failed) {
+		set_fini(i);
+		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,
+			"it mixes swapped memory of several devices");
+	}
+	if (i->set.nr == 0) {	/* settled meanwhile, or freed */
+		i->kind = ISSUE_OPEN;
+		section_open();
+		return true;
+	}
+	return hold(i) ? true : refuse(i, i->result);
+}
+
+bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
+	void **extra)
+{
+	const struct kernarg *k;
+
+	i->kind = ISSUE_PASS;
+	i->result = CUDA_SUCCESS;
+	init_enter();
+	stat_add(launches, 1);
+	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
+		return true;	/* nothing is managed */
+	k = kernarg_find(f);
+	if (unlikely(k == NULL))
+		return launch_refused(i, CUDA_ERROR_OUT_OF_MEMORY,
+			"no host memory for its parameters' layout");
+	section_open();
+	i->kind = ISSUE_OPEN;
+	if (likely(k->known && all_settled(k, params, extra)))
+		return true;
+	if (!k->known) {
+		stat_add(unmanaged_launches, 1);
+		for (int n = 0; n < device_nr; n++)
+			if (!tenancy_all_resident(device_list[n])) {
+				let_go(i);
+				return launch_refused(i,
+					CUDA_ERROR_NOT_SUPPORTED,
+					"its parameters are unknown and not "
+					"all memory is on the GPU");
+			}
+		return true;
+	}
+	let_go(i);
+	return launch_streamed(i, k, s, params, extra);
+}
+
+/* ---- copies ------------------------------------------------------------------------- */
+
+/* The allocation of a range; false: the range leaves it. */
+static bool range_alloc(CUdeviceptr p, size_t n, struct device **d,
+	struct alloc **a)
+{
+	*a = NULL;
+	*d = device_find(p);
+	if (*d == NULL)
+		return true;
+	*a = alloc_find(*d, p);
+	return *a != NULL && p >= (*a)->base &&
+		n <= ((((*a)->size + 511) & ~511ull) - (p - (*a)->base));
+}
+
+static bool unsettled(const struct alloc *a)
+{
+	return a != NULL &&
+		__atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED) != 0;
+}
+
+bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
+	CUstream s, unsigned how)
+{
+	struct device *d_dst, *d_src = NULL;
+	struct alloc *a_dst, *a_src = NULL;
+
+	init_enter();
+	i->kind = ISSUE_PASS;
+	i->result = CUDA_SUCCESS;
+	i->started = false;
+	i->pieces = false;
+	i->dst = dst;
+	i->src = src;
+	i->n = 0;
+	i->left = n;
+	i->how = how;
+	if (n == 0 || __atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
+		return true;
+	if (!range_alloc(dst, n, &d_dst, &a_dst) ||
+	    (!(how & ISSUE_FILL) && !range_alloc(src, n, &d_src, &a_src)))
+		return refuse(i, CUDA_ERROR_INVALID_VALUE);
+	if (a_dst == NULL && a_src == NULL)
+		return true;
+	if (a_dst != NULL && !(how & ISSUE_FILL))
+		alloc_span_add(d_dst, a_dst, dst);
+	section_open();
+	i->kind = ISSUE_OPEN;
+	if (!unsettled(a_dst) && !unsettled(a_src))
+		return true;
+	let_go(i);
+	set_init(i, a_dst != NULL ? d_dst : d_src, s, false);
+	i->pieces = true;
+	if (is_capturing(s)) {
+		log_once(LOG_ERROR, "a copy is refused: its stream is "
+			"capturing, and its memory is not all on the GPU");
+		return refuse(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	}
+	return true;
+}
+
+/* Bytes from p on that lie in pages of one tier, `most` pages at the most. */
+static size_t piece_size(CUdeviceptr p, size_t n, uint32_t most)
+{
+	struct device *d = device_find(p);
+	uint32_t first, page;
+	CUdeviceptr end;
+	uint64_t tier;
+
+	if (d == NULL)
+		return n;
+	first = device_page(d, p);
+	tier = device_word(d, first) & PAGE_TIER_MASK;
+	for (page = first + 1; page < first + most; page++)
+		if (device_address(d, page) >= p + n ||
+		    (device_word(d, page) & PAGE_TIER_MASK) != tier)
+			break;
+	end = device_address(d, page);
+	return end - p < n ? end - p : n;
+}
+
+static bool add_range(struct issue *i, CUdeviceptr p, size_t n)
+{
+	struct device *d = device_find(p);
+
+	return d == NULL || d != i->set.device ||
+		set_add(i, device_page(d, p), device_page(d, p + n - 1));
+}
+
+static bool piece_begin(struct issue *i)
+{
+	uint32_t most = tenancy_most_pages(i->set.device) / 8;
+	bool fill = (i->how & ISSUE_FILL) != 0;
+	struct device *d_dst = device_find(i->dst);
+	struct device *d_src = fill ? NULL : device_find(i->src);
+
+	if (most < 1)
+		most = 1;
+	if (most > 16)
+		most = 16;
+	if (d_dst != NULL && d_src != NULL && d_dst != d_src) {
+		log_once(LOG_ERROR, "a copy is refused: between swapped memory "
+			"of two devices");
+		i->result = CUDA_ERROR_NOT_SUPPORTED;
+		return false;
+	}
+	i->n = piece_size(i->dst, i->left, most);
+	if (!fill)
+		i->n = piece_size(i->src, i->n, most);
+	if (!add_range(i, i->dst, i->n) ||
+	    (!fill && !add_range(i, i->src, i->n))) {
+		set_fini(i);
+		i->result = CUDA_ERROR_OUT_OF_MEMORY;
+		return false;
+	}
+	i->set.writes = d_dst != NULL;
+	return hold(i);
+}
+
+/* Straight to the arena, where that is as good. */
+static bool piece_upload(struct issue *i)
+{
+	struct device *d = device_find(i->dst);
+
+	if ((i->how & (ISSUE_SYNC | ISSUE_FROM_HOST)) !=
+	    (ISSUE_SYNC | ISSUE_FROM_HOST) || d == NULL || i->src == 0)
+		return false;
+	i->n = piece_size(i->dst, i->left, 64);
+	return tenancy_upload(d, i->dst, (const void *)(uintptr_t)i->src,
+		i->n);
+}
+
+static void piece_advance(struct issue *i)
+{
+	i->dst += i->n;
+	i->src += i->n;
+	i->left -= i->n;
+}
+
+bool issue_next(struct issue *i, CUresult r)
+{
+	if (!i->pieces) {
+		if (i->started)
+			return false;
+		i->started = true;
+		i->n = i->left;
+		return true;
+	}
+	if (i->kind == ISSUE_HELD) {
+		let_go(i);
+		if (r != CUDA_SUCCESS)
+			return false;
+		piece_advance(i);
+	}
+	while (i->left > 0 && piece_upload(i))
+		piece_advance(i);
+	if (i->left == 0)
+		return false;
+	if (piece_begin(i))
+		return true;
+	stat_add(refused, 1);
+	return false;
+}
+
+CUresult issue_end(struct issue *i, CUresult r)
+{
+	let_go(i);
+	init_leave();
+	return r != CUDA_SUCCESS ? r : i->result;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call of the program: what it touches, on which stream, what was pinned
+ * for it, and its result.  The only way from a hook into state.  A hook is
+ *
+ *	if (!init_active())
+ *		return REAL(cuX)(...);
+ *	if (!issue_launch(&i, ...))
+ *		return i.result;
+ *	r = real.cuX(...);
+ *	return issue_end(&i, r);
+ *
+ * and for copies, which may go in pieces,
+ *
+ *	if (!issue_copy(&i, dst, src, n, stream, how))
+ *		return i.result;
+ *	while (issue_next(&i, r))
+ *		r = real.cuX(i.dst, i.src, i.n);
+ *	return issue_end(&i, r);
+ *
+ * An issue lives on its thread's stack from begin to end.
+ */
+#ifndef BALLAST_ISSUE_H
+#define BALLAST_ISSUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/compiler.h"
+#include "shim/cuda_abi.h"
+#include "shim/tenancy.h"
+
+#define ISSUE_RANGES 16
+
+enum issue_kind {
+	ISSUE_PASS,	/* nothing of ours is touched */
+	ISSUE_OPEN,	/* resident memory only: an open section */
+	ISSUE_HELD,	/* an acquired set */
+};
+
+/* How a copy behaves. */
+#define ISSUE_SYNC 0x1		/* returns when it is done */
+#define ISSUE_FROM_HOST 0x2	/* the source is host memory for certain */
+#define ISSUE_FILL 0x4		/* there is no source */
+
+struct issue {
+	enum issue_kind kind;
+	CUresult result;	/* of our own part; begin sets it in any case */
+	struct page_set set;
+	struct page_range few[ISSUE_RANGES];
+	uint32_t max_ranges;
+	/* Copies: the piece to issue now, and what is left after it. */
+	CUdeviceptr dst;
+	CUdeviceptr src;
+	size_t n;
+	size_t left;
+	unsigned how;
+	bool pieces;		/* each piece is acquired by itself */
+	bool started;
+};
+
+/* The default stream's handle in either flavour. */
+#define ISSUE_LEGACY(s) ((s) == NULL ? CU_STREAM_LEGACY : (s))
+#define ISSUE_PTSZ(s) ((s) == NULL ? CU_STREAM_PER_THREAD : (s))
+
+bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
+	void **extra) WARN_UNUSED;
+/*
+ * A copy or fill of n bytes.  Host addresses are given as device addresses.
+ * Ranges outside managed memory pass.  A range that leaves its allocation is
+ * CUDA_ERROR_INVALID_VALUE, as the driver has it for its own.
+ */
+bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
+	CUstream s, unsigned how) WARN_UNUSED;
+/* Ends the piece before (r is its result) and prepares the next. */
+bool issue_next(struct issue *i, CUresult r) WARN_UNUSED;
+/* Ends the call.  Returns r, or our own failure where r is success. */
+CUresult issue_end(struct issue *i, CUresult r);
+
+/* ---- memory ------------------------------------------------------------------- */
+
+/*
+ * cuMemAlloc.  *native is set where the request is the driver's; then nothing
+ * was done.
+ */
+CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native);
+/* cuMemFree; *native as above. */
+CUresult issue_free(CUdeviceptr p, bool *native);
+/*
+ * The driver had no memory for a request of its own of about `size` bytes.
+ * true: some was given back to it, so trying again makes sense.
+ */
+bool issue_make_room(size_t size);
+/* An allocation that the driver made (r) or freed for the program. */
+void issue_native(CUresult r, const CUdeviceptr *p, size_t size);
+void issue_native_freed(void);
+/* cuMemGetInfo: adjusts *free_bytes as report_memory says. */
+void issue_memory_info(size_t *free_bytes, size_t total);
+/* cuMemGetAddressRange of a managed address; false: not ours. */
+bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size);
+
+/* ---- contexts, streams, modules -------------------------------------------------- */
+
+void issue_stream_created(CUstream s, unsigned flags);
+void issue_stream_destroyed(CUstream s);
+/* Before a context is destroyed: frees what is managed in it. */
+void issue_context_ends(CUcontext c);
+/* Before a primary context is reset; after one was released. */
+void issue_primary_retained(CUdevice ordinal, CUcontext c);
+void issue_primary_resets(CUdevice ordinal);
+void issue_primary_released(CUdevice ordinal);
+void issue_module_unloaded(void);
+/* Whether a stream may begin to capture; false: *r says why not. */
+bool issue_may_capture(CUresult *r);
+
+/* Called once, when cuInit has succeeded. */
+bool issue_start(void);
+
+#endif

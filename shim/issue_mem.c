@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's memory calls, contexts, streams and modules on their way to
+ * state: which allocations are managed, and what ends with a context.
+ */
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/chunk.h"
+#include "shim/conf.h"
+#include "shim/init.h"
+#include "shim/issue.h"
+#include "shim/kernarg.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+#include "shim/status.h"
+
+/* ---- devices -------------------------------------------------------------------- */
+
+static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT, "start");
+
+/* The current device with all its parts; NULL: leave memory to the driver. */
+static struct device *managed_device(void)
+{
+	struct device *d = device_current();
+	int r = 0;
+
+	if (d == NULL || __atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) != NULL)
+		return d;
+	lock_acquire(&start_lock);
+	if (d->chunks == NULL)
+		r = chunk_start(d);
+	if (r == 0 && d->allocs == NULL)
+		r = alloc_start(d);
+	if (r == 0 && d->tenancy == NULL)
+		r = tenancy_start(d);
+	lock_release(&start_lock);
+	if (r != 0)
+		log_once(LOG_ERROR, "no host memory for device %d's tables: "
+			"its memory stays with the driver", d->ordinal);
+	return r == 0 ? d : NULL;
+}
+
+/* ---- the last word -------------------------------------------------------------- */
+
+static void summary(void)
+{
+	char managed[16], peak[16], in[16], out[16], pinned[16];
+
+	if (stat_get(managed_allocs) == 0) {
+		log_info("nothing was managed: of %llu allocations none had "
+			"%llu bytes (min_alloc) or more on a device that can "
+			"be managed",
+			(unsigned long long)stat_get(native_allocs),
+			(unsigned long long)conf.min_alloc);
+		return;
+	}
+	log_info("managed %s in %llu allocations with %s of GPU memory; %llu "
+		"of %llu launches needed swapped data; %s copied to the GPU, "
+		"%s back; %s of host memory pinned; %llu ms waited",
+		conf_size_text(stat_get(managed_peak), managed,
+			sizeof(managed)),
+		(unsigned long long)stat_get(managed_allocs),
+		conf_size_text(stat_get(gpu_peak), peak, sizeof(peak)),
+		(unsigned long long)stat_get(launches_streamed),
+		(unsigned long long)stat_get(launches),
+		conf_size_text(stat_get(fetch_bytes), in, sizeof(in)),
+		conf_size_text(stat_get(writeback_bytes), out, sizeof(out)),
+		conf_size_text(stat_get(arena_pinned), pinned, sizeof(pinned)),
+		(unsigned long long)(stat_get(wait_ns) / 1000000));
+	if (stat_get(unmanaged_launches) > 0)
+		log_info("%llu launches had parameters that could not be read",
+			(unsigned long long)stat_get(unmanaged_launches));
+}
+
+bool issue_start(void)
+{
+	init_at_exit(summary);
+	return true;
+}
+
+/* ---- allocating ------------------------------------------------------------------- */
+
+static void say_full(struct device *d, size_t size)
+{
+	char request[16], gpu[16], budget[16], live[16], capacity[16];
+	struct status_failure f = {
+		.request = size,
+		.gpu_used = stat_get(gpu_bytes),
+		.gpu_budget = d->budget,
+		.arena_used = arena_live(),
+		.arena_capacity = arena_capacity(),
+		.call = "cuMemAlloc",
+		.key = "arena",
+	};
+
+	stat_add(out_of_memory, 1);
+	status_note_failure(&f);
+	log_err("an allocation of %s failed: %s of the GPU budget of %s "
+		"(gpu_budget) and %s of the arena of %s (arena) are in use",
+		conf_size_text(size, request, sizeof(request)),
+		conf_size_text(stat_get(gpu_bytes), gpu, sizeof(gpu)),
+		conf_size_text(d->budget, budget, sizeof(budget)),
+		conf_size_text(arena_live(), live, sizeof(live)),
+		conf_size_text(arena_capacity(), capacity, sizeof(capacity)));
+}
+
+/*
+ * Every managed allocation owns a small native one: freeing it gives the free
+ * the driver's own semantics, and it ends with the context as a plain
+ * allocation would.
+ */
+static CUresult twin_create(CUdeviceptr *twin)
+{
+	CUresult r = real.cuMemAlloc_v2(twin, 1);
+
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(1))
+		r = real.cuMemAlloc_v2(twin, 1);
+	return r;
+}
+
+static CUresult alloc_make(struct device *d, struct context *c, size_t size,
+	CUdeviceptr *p)
+{
+	struct alloc *a = alloc_create(d, c, size);
+	CUresult r;
+
+	if (a == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = twin_create(&a->twin);
+	if (r == CUDA_SUCCESS) {
+		r = tenancy_back(d, a);
+		if (r != CUDA_SUCCESS)
+			real.cuMemFree_v2(a->twin);
+	}
+	if (r != CUDA_SUCCESS) {
+		alloc_destroy(d, a);
+		return r;
+	}
+	alloc_publish(d, a);
+	*p = a->base;
+	status_note_managed();
+	stat_add(managed_allocs, 1);
+	stat_add(managed_bytes, size);
+	stat_max(managed_peak, stat_get(managed_bytes));
+	return CUDA_SUCCESS;
+}
+
+CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native)
+{
+	struct device *d;
+	struct context *c;
+	CUresult r;
+
+	*native = true;
+	if (p == NULL || size == 0 || size < conf.min_alloc)
+		return CUDA_SUCCESS;
+	init_enter();
+	d = managed_device();
+	c = d == NULL ? NULL : context_current();
+	if (c == NULL) {
+		init_leave();
+		return CUDA_SUCCESS;
+	}
+	*native = false;
+	r = alloc_make(d, c, size, p);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY)
+		say_full(d, size);
+	init_leave();
+	return r;
+}
+
+static CUresult alloc_end(struct device *d, struct alloc *a)
+{
+	CUdeviceptr twin = a->twin;
+	CUresult r;
+
+	tenancy_drop(d, a);
+	stat_sub(managed_bytes, a->size);
+	alloc_destroy(d, a);
+	r = real.cuMemFree_v2(twin);
+	return r;
+}
+
+CUresult issue_free(CUdeviceptr p, bool *native)
+{
+	struct device *d = device_find(p);
+	struct alloc *a;
+	CUresult r;
+
+	*native = d == NULL;
+	if (d == NULL)
+		return CUDA_SUCCESS;
+	a = alloc_claim(d, p);
+	if (a == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	init_enter();
+	r = alloc_end(d, a);
+	init_leave();
+	return r;
+}
+
+bool issue_make_room(size_t size)
+{
+	struct device *d = device_current();
+	uint64_t got;
+	char text[16];
+
+	if (d == NULL || __atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
+		return false;
+	init_enter();
+	got = tenancy_reclaim(d, size);
+	init_leave();
+	if (got > 0)
+		log_dbg("%s given back to the driver for the program's own "
+			"allocation", conf_size_text(got, text, sizeof(text)));
+	return got > 0;
+}
+
+void issue_native(CUresult r, const CUdeviceptr *p, size_t size)
+{
+	if (r != CUDA_SUCCESS)
+		return;
+	stat_add(native_allocs, 1);
+	stat_add(native_bytes, size);
+}
+
+void issue_native_freed(void)
+{
+	/* There is room again, perhaps: let the budget grow back. */
+	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
+	     n++) {
+		struct device *d = device_list[n];
+
+		lock_acquire(&d->pool_lock);
+		d->budget = d->budget_most;
+		lock_release(&d->pool_lock);
+	}
+}
+
+/* ---- answers ------------------------------------------------------------------------ */
+
+void issue_memory_info(size_t *free_bytes, size_t total)
+{
+	struct device *d = device_current();
+	uint64_t n;
+
+	if (d == NULL || __atomic_load_n(&d->tenancy,
+	    __ATOMIC_ACQUIRE) == NULL || conf.report_memory == REPORT_PHYSICAL)
+		return;
+	n = *free_bytes + tenancy_evictable(d);
+	if (conf.report_memory == REPORT_VIRTUAL)
+		n += arena_room();
+	*free_bytes = n < total ? n : total;
+}
+
+bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
+{
+	struct device *d = device_find(p);
+	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
+
+	if (a == NULL || p - a->base >= a->size)
+		return false;
+	*base = a->base;
+	*size = a->size;
+	return true;
+}
+
+/* ---- contexts, streams, modules ------------------------------------------------------- */
+
+void issue_stream_created(CUstream s, unsigned flags)
+{
+	struct context *c;
+
+	init_enter();
+	c = context_current();
+	if (c != NULL)
+		context_stream_created(c, s, flags);
+	init_leave();
+}
+
+void issue_stream_destroyed(CUstream s)
+{
+	struct context *c = context_of_stream(s);
+	CUcontext popped;
+
+	if (c == NULL)
+		return;
+	init_enter();
+	if (real.cuCtxPushCurrent_v2(c->handle) == CUDA_SUCCESS) {
+		context_stream_destroyed(c, s);
+		real.cuCtxPopCurrent_v2(&popped);
+	}
+	init_leave();
+}
+
+static void free_all_of(struct context *c, bool alive)
+{
+	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
+	     n++) {
+		struct device *d = device_list[n];
+		struct alloc *a;
+
+		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
+			continue;
+		while ((a = alloc_claim_of(d, c)) != NULL) {
+			tenancy_drop(d, a);
+			stat_sub(managed_bytes, a->size);
+			if (alive)
+				real.cuMemFree_v2(a->twin);
+			alloc_destroy(d, a);
+		}
+	}
+}
+
+void issue_context_ends(CUcontext handle)
+{
+	struct context *c = context_find(handle);
+	CUcontext popped;
+
+	if (c == NULL)
+		return;
+	init_enter();
+	if (real.cuCtxPushCurrent_v2(handle) == CUDA_SUCCESS) {
+		free_all_of(c, true);
+		context_retire(c);
+		real.cuCtxPopCurrent_v2(&popped);
+	}
+	init_leave();
+}
+
+void issue_primary_retained(CUdevice ordinal, CUcontext handle)
+{
+	context_primary_retained(ordinal, handle);
+}
+
+void issue_primary_resets(CUdevice ordinal)
+{
+	struct context *c = context_primary(ordinal);
+
+	if (c != NULL)
+		issue_context_ends(c->handle);
+}
+
+void issue_primary_released(CUdevice ordinal)
+{
+	struct context *c = context_primary(ordinal);
+	unsigned int flags;
+	int active = 1;
+
+	if (c == NULL)
+		return;
+	init_enter();
+	if (real.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) ==
+	    CUDA_SUCCESS && !active) {
+		/* The context has gone; its events count as complete. */
+		context_lost(c);
+		free_all_of(c, false);
+	}
+	init_leave();
+}
+
+void issue_module_unloaded(void)
+{
+	kernarg_forget_all();
+}
+
+bool issue_may_capture(CUresult *r)
+{
+	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
+	     n++) {
+		struct device *d = device_list[n];
+
+		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
+			continue;
+		if (!tenancy_all_resident(d)) {
+			log_once(LOG_ERROR, "capturing a stream is refused: "
+				"not all managed memory is on the GPU, and "
+				"graphs over swapped memory are not supported "
+				"yet; a larger gpu_budget or enabled = false "
+				"helps");
+			stat_add(refused, 1);
+			*r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+			return false;
+		}
+		/* The graph will hold addresses that must stay good. */
+		tenancy_freeze(d);
+	}
+	return true;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies between arena and GPU.  Each direction has one stream per context, so
+ * copies of a direction run in the order they were queued.  No state here.
+ */
+#include "shim/mover.h"
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+
+/* A copy this large leaves the engine to the program's own copies in between. */
+#define PIECE_BYTES (32u << 20)
+
+static bool joins(const struct move *a, size_t size, const struct move *b)
+{
+	return a->device + size == b->device && a->arena + size == b->arena &&
+		!arena_border(b->arena) && size + b->size <= PIECE_BYTES;
+}
+
+typedef CUresult copy_fn(struct context *c, const struct move *m, size_t size);
+
+static CUresult copy_in(struct context *c, const struct move *m, size_t size)
+{
+	stat_add(fetch_bytes, size);
+	return real.cuMemcpyHtoDAsync_v2(m->device, arena_ptr(m->arena), size,
+		c->copy);
+}
+
+static CUresult copy_out(struct context *c, const struct move *m, size_t size)
+{
+	stat_add(writeback_bytes, size);
+	return real.cuMemcpyDtoHAsync_v2(arena_ptr(m->arena), m->device, size,
+		c->side);
+}
+
+static CUresult run(struct context *c, const struct move *m, size_t n,
+	copy_fn *copy, CUstream stream, struct event **done)
+{
+	CUresult r = CUDA_SUCCESS;
+	size_t i = 0;
+
+	*done = NULL;
+	while (i < n && r == CUDA_SUCCESS) {
+		const struct move *first = &m[i];
+		size_t size = first->size;
+
+		for (i++; i < n && joins(first, size, &m[i]); i++)
+			size += m[i].size;
+		r = copy(c, first, size);
+	}
+	if (r == CUDA_SUCCESS)
+		*done = event_record(c, stream, &r);
+	if (r != CUDA_SUCCESS)
+		log_err("a copy between arena and GPU failed: %s",
+			api_result_name(r));
+	return r;
+}
+
+CUresult mover_fetch(struct context *c, const struct move *m, size_t n,
+	struct event **done)
+{
+	return run(c, m, n, copy_in, c->copy, done);
+}
+
+CUresult mover_save(struct context *c, const struct move *m, size_t n,
+	struct event **done)
+{
+	return run(c, m, n, copy_out, c->side, done);
+}
+
+CUresult mover_fetch_after(struct context *c, struct event *e)
+{
+	return event_order(e, c->copy);
+}
+
+CUresult mover_save_after(struct context *c, struct event *e)
+{
+	return event_order(e, c->side);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies between arena and GPU on our own streams.  Knows addresses, arena
+ * offsets and events; nothing of allocations, pages or tenants.  A context
+ * must be current and ready (context_ready).  Any thread; no lock of ours is
+ * held by the callers.
+ */
+#ifndef BALLAST_MOVER_H
+#define BALLAST_MOVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/compiler.h"
+#include "shim/context.h"
+
+struct move {
+	CUdeviceptr device;
+	uint64_t arena;
+	size_t size;
+};
+
+/*
+ * Queues the copies in order on the stream towards the GPU (fetch) or towards
+ * the host (save); neighbours in both places become one copy.  *done gets a
+ * reference to an event behind all of them.  On failure some may have been
+ * queued, and *done is NULL.
+ */
+CUresult mover_fetch(struct context *c, const struct move *m, size_t n,
+	struct event **done) WARN_UNUSED;
+CUresult mover_save(struct context *c, const struct move *m, size_t n,
+	struct event **done) WARN_UNUSED;
+
+/* Later copies of that direction wait for e. */
+CUresult mover_fetch_after(struct context *c, struct event *e);
+CUresult mover_save_after(struct context *c, struct event *e);
+
+#endif

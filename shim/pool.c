@@ -1,0 +1,966 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool: slots through which streamed pages pass, acquire and release.
+ *
+ * An acquire runs in three parts.  Under pool_lock it decides: waits for pages
+ * that others move, pins what is present, picks slots for what is missing, all
+ * or nothing.  Without a lock it carries the decision out: waits for readers,
+ * maps, copies.  Under the lock again it makes the result known.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/chunk.h"
+#include "shim/conf.h"
+#include "shim/log.h"
+#include "shim/mover.h"
+#include "shim/section.h"
+#include "shim/stats.h"
+#include "shim/tenancy_int.h"
+
+/* One missing page on its way in. */
+struct job {
+	uint32_t page;
+	uint32_t slot;		/* or SLOT_NONE: a chunk of its own */
+	uint32_t chunk;
+	uint32_t old;		/* tenant that leaves, or PAGE_NONE */
+	bool save;		/* its bytes go to the arena first */
+	bool used;		/* the old tenant's mark, for a rollback */
+	bool unmapped;		/* the old tenant has lost its mapping */
+	bool mapped;		/* the page got its mapping */
+	struct reader *readers;	/* owned; of the old tenant */
+	uint32_t nr_readers;
+	struct event *before;	/* owned; the slot's former `ready` */
+};
+
+struct jobs {
+	struct job *at;		/* owned */
+	uint32_t nr;
+	struct event *fetched;	/* owned; behind all copies */
+};
+
+#define for_each_page(s, r, page) \
+	for (uint32_t r = 0; r < (s)->nr; r++) \
+		for (uint32_t page = (s)->ranges[r].first; \
+		     page < (s)->ranges[r].first + (s)->ranges[r].nr; page++)
+
+bool set_has(const struct page_set *s, uint32_t page)
+{
+	for (uint32_t i = 0; s != NULL && i < s->nr; i++)
+		if (page - s->ranges[i].first < s->ranges[i].nr)
+			return true;
+	return false;
+}
+
+/* ---- size of the pool ---------------------------------------------------------- */
+
+uint32_t pool_target(const struct device *d)
+{
+	uint64_t bytes = d->tenancy->layout->pool_bytes(d);
+	uint64_t n = (bytes + d->page_size - 1) >> d->page_shift;
+	uint64_t most = d->budget_most >> d->page_shift;
+
+	if (n < 2)
+		n = 2;
+	if (n > most)
+		n = most;
+	return (uint32_t)n;
+}
+
+int pool_add(struct device *d, const uint32_t *chunks, uint32_t n)
+{
+	struct tenancy *t = d->tenancy;
+	CUmemGenericAllocationHandle *handles;
+	uint32_t first = t->nr_slots;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	handles = malloc(n * sizeof(*handles));
+	if (handles != NULL && n <= d->pool_max - first) {
+		for (uint32_t i = 0; i < n; i++)
+			handles[i] = chunk_handle(d, chunks[i]);
+		lock_release(&d->pool_lock);
+		r = device_map(d, slot_address(d, first), n, handles);
+		lock_acquire(&d->pool_lock);
+	}
+	free(handles);
+	if (r != CUDA_SUCCESS) {
+		for (uint32_t i = 0; i < n; i++)
+			chunk_recycle(d, chunks[i]);
+		return -EIO;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		memset(&t->slots[first + i], 0, sizeof(t->slots[0]));
+		t->slots[first + i].chunk = chunks[i];
+		t->slots[first + i].page = PAGE_NONE;
+	}
+	t->nr_slots += n;
+	stat_add(pool_bytes, (uint64_t)n << d->page_shift);
+	pthread_cond_broadcast(&d->pool_cond);
+	return 0;
+}
+
+uint32_t pool_grow(struct device *d, uint32_t slots,
+	const struct page_set *keep)
+{
+	struct tenancy *t = d->tenancy;
+	uint32_t *chunks, want, got, before = t->nr_slots;
+
+	while (t->growing)
+		if (!lock_wait(&d->pool_lock, &d->pool_cond,
+		    tenancy_deadline()))
+			return 0;
+	if (t->nr_slots >= slots)
+		return t->nr_slots - before;
+	t->growing = true;
+	want = slots - t->nr_slots;
+	chunks = malloc(want * sizeof(*chunks));
+	if (chunks != NULL) {
+		got = chunk_take(d, want, chunks);
+		if (got < want)
+			got += demote(d, want - got, keep, chunks + got);
+		if (got > 0)
+			pool_add(d, chunks, got);
+		free(chunks);
+	}
+	t->growing = false;
+	pthread_cond_broadcast(&d->pool_cond);
+	return t->nr_slots - before;
+}
+
+/* ---- deciding -------------------------------------------------------------------- */
+
+static bool in_hands(const struct device *d, uint32_t page)
+{
+	return d->pages[page].state == PAGE_MOVING ||
+		(device_word(d, page) & PAGE_LEAVING) != 0;
+}
+
+/* Marks the set's pages; false when another thread is moving one of them. */
+static bool set_stamp(struct page_set *s, uint32_t *nr_missing)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+	uint32_t stamp = ++d->tenancy->stamp;
+	bool quiet = true;
+
+	*nr_missing = 0;
+	for_each_page(s, r, page) {
+		d->pages[page].stamp = stamp;
+		if (in_hands(d, page))
+			quiet = false;
+		else if (d->pages[page].state == PAGE_ABSENT &&
+			 page_tier(d, page) == TIER_STREAMED)
+			++*nr_missing;
+	}
+	return quiet;
+}
+
+static bool slot_usable(const struct device *d, uint32_t i)
+{
+	const struct tenancy *t = d->tenancy;
+	const struct slot *slot = &t->slots[i];
+
+	if (slot->busy || slot->pins > 0)
+		return false;
+	return slot->page == PAGE_NONE ||
+		d->pages[slot->page].stamp != t->stamp;
+}
+
+/*
+ * The next slot of the ring.  A tenant that was hit since the hand last came
+ * by is passed over once: what every layer uses stays, what a cycle uses once
+ * goes in order.
+ */
+static uint32_t ring_next(struct device *d)
+{
+	struct tenancy *t = d->tenancy;
+
+	for (uint32_t k = 0; k < 2 * t->nr_slots; k++) {
+		uint32_t i = t->hand;
+
+		t->hand = (i + 1) % t->nr_slots;
+		if (!slot_usable(d, i))
+			continue;
+		if (t->slots[i].used && k < t->nr_slots) {
+			t->slots[i].used = false;
+			continue;
+		}
+		return i;
+	}
+	return SLOT_NONE;
+}
+
+static bool job_place(struct device *d, struct job *j)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	uint32_t want;
+
+	j->slot = SLOT_NONE;
+	j->chunk = CHUNK_NONE;
+	j->old = PAGE_NONE;
+	if (t->nr_slots >= pool_target(d) && !t->demoting &&
+	    t->layout->stays(d, j->page) && chunk_nr_available(d) > 0 &&
+	    chunk_take(d, 1, &j->chunk) == 1)
+		return true;
+	want = t->layout->slot_of(d, j->page);
+	if (want == SLOT_ANY)
+		want = ring_next(d);
+	else if (want >= t->nr_slots || !slot_usable(d, want))
+		want = SLOT_NONE;
+	if (want == SLOT_NONE)
+		return false;
+	j->slot = want;
+	j->chunk = t->slots[want].chunk;
+	t->slots[want].busy = true;
+	return true;
+}
+
+/* Picks a place for each job; how many got none (then none keeps one). */
+static uint32_t jobs_place(struct device *d, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
+{
+	uint32_t i, lack;
+
+	for (i = 0; i < jobs->nr; i++)
+		if (!job_place(d, &jobs->at[i]))
+			break;
+	lack = jobs->nr - i;
+	while (lack > 0 && i-- > 0) {
+		struct job *j = &jobs->at[i];
+
+		if (j->slot == SLOT_NONE)
+			chunk_recycle(d, j->chunk);
+		else
+			d->tenancy->slots[j->slot].busy = false;
+	}
+	return lack;
+}
+
+/* Slots that will be usable once other threads are done with them. */
+static uint32_t slots_held(const struct device *d)
+{
+	const struct tenancy *t = d->tenancy;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->nr_slots; i++)
+		if (t->slots[i].busy || (t->slots[i].pins > 0 &&
+		    (t->slots[i].page == PAGE_NONE ||
+		     d->pages[t->slots[i].page].stamp != t->stamp)))
+			n++;
+	return n;
+}
+
+static void pin(struct slot *slot)
+{
+#if !defined(MUTANT) || MUTANT != 1
+	slot->pins++;
+#endif
+}
+
+static void unpin(struct slot *slot)
+{
+#if !defined(MUTANT) || MUTANT != 1
+	slot->pins--;
+#endif
+}
+
+/* From here on the pages are this thread's until jobs_finish(). */
+static void jobs_commit(struct page_set *s, struct jobs *jobs)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+	struct tenancy *t = d->tenancy;
+
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		struct job *j = &jobs->at[i];
+		struct slot *slot;
+
+		d->pages[j->page].state = PAGE_MOVING;
+		if (j->slot == SLOT_NONE)
+			continue;
+		slot = &t->slots[j->slot];
+		pin(slot);
+		j->old = slot->page;
+		j->save = slot->dirty;
+		j->used = slot->used;
+		j->readers = slot->readers;
+		j->nr_readers = slot->nr_readers;
+		j->before = slot->ready;
+		slot->readers = NULL;
+		slot->nr_readers = slot->max_readers = 0;
+		slot->ready = NULL;
+		slot->page = j->page;
+		slot->dirty = slot->used = false;
+		d->pages[j->page].slot = j->slot;
+		if (j->old != PAGE_NONE)
+			d->pages[j->old].state = PAGE_MOVING;
+	}
+}
+
+/* ---- carrying out ------------------------------------------------------------------ */
+
+static CUresult jobs_settle(struct page_set *s, struct jobs *jobs)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
+		struct job *j = &jobs->at[i];
+
+		for (uint32_t k = 0; k < j->nr_readers; k++) {
+			struct event *e = j->readers[k].event;
+
+			/* Unmapping does not wait for work; so we do. */
+			r = event_wait(e);
+			if (r == CUDA_SUCCESS && j->save)
+				r = mover_save_after(s->context, e);
+			if (r == CUDA_SUCCESS)
+				r = mover_fetch_after(s->context, e);
+			if (r != CUDA_SUCCESS)
+				break;
+		}
+		if (r == CUDA_SUCCESS && j->before != NULL) {
+			/* Filled, perhaps never read: the copy still counts. */
+			r = event_wait(j->before);
+			if (r == CUDA_SUCCESS && j->save)
+				r = mover_save_after(s->context, j->before);
+		}
+	}
+	return r;
+}
+
+static CUresult jobs_save(struct page_set *s, struct jobs *jobs)
+{
+	struct device *d = s->device;
+	struct move *moves = malloc(jobs->nr * sizeof(*moves));
+	struct event *saved = NULL;
+	CUresult r = CUDA_SUCCESS;
+	size_t n = 0;
+
+	if (moves == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		const struct job *j = &jobs->at[i];
+
+		if (j->old == PAGE_NONE || !j->save)
+			continue;
+		moves[n++] = (struct move){
+			.device = slot_address(d, j->slot),
+			.arena = d->pages[j->old].arena,
+			.size = d->pages[j->old].len,
+		};
+	}
+	if (n > 0)
+		r = mover_save(s->context, moves, n, &saved);
+	free(moves);
+	if (r == CUDA_SUCCESS && saved != NULL)
+		r = mover_fetch_after(s->context, saved);
+	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
+		struct page *old;
+
+		if (jobs->at[i].old == PAGE_NONE || !jobs->at[i].save)
+			continue;
+		old = &d->pages[jobs->at[i].old];
+		event_put(old->saved);
+		old->saved = event_get(saved);
+	}
+	event_put(saved);
+	return r;
+}
+
+static CUresult jobs_unmap(struct device *d, struct jobs *jobs)
+{
+	CUresult r = CUDA_SUCCESS;
+	uint32_t i = 0, n;
+
+	while (i < jobs->nr && r == CUDA_SUCCESS) {
+		uint32_t first = jobs->at[i].old;
+
+		if (first == PAGE_NONE) {
+			i++;
+			continue;
+		}
+		for (n = 1; i + n < jobs->nr &&
+		     jobs->at[i + n].old == first + n; n++)
+			;
+		r = device_unmap(d, device_address(d, first), n);
+		for (uint32_t k = 0; k < n && r == CUDA_SUCCESS; k++)
+			jobs->at[i + k].unmapped = true;
+		i += n;
+	}
+	return r;
+}
+
+static CUresult jobs_map(struct device *d, struct jobs *jobs)
+{
+	CUmemGenericAllocationHandle *handles =
+		malloc(jobs->nr * sizeof(*handles));
+	CUresult r = CUDA_SUCCESS;
+	uint32_t i = 0, n;
+
+	if (handles == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (i < jobs->nr && r == CUDA_SUCCESS) {
+		for (n = 0; i + n < jobs->nr && jobs->at[i + n].page ==
+		     jobs->at[i].page + n; n++)
+			handles[n] = chunk_handle(d, jobs->at[i + n].chunk);
+		r = device_map(d, device_address(d, jobs->at[i].page), n,
+			handles);
+		for (uint32_t k = 0; k < n && r == CUDA_SUCCESS; k++)
+			jobs->at[i + k].mapped = true;
+		i += n;
+	}
+	free(handles);
+	return r;
+}
+
+static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
+{
+	struct device *d = s->device;
+	struct move *moves = malloc(jobs->nr * sizeof(*moves));
+	CUresult r = CUDA_SUCCESS;
+	size_t n = 0;
+
+	if (moves == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
+		const struct job *j = &jobs->at[i];
+		const struct page *p = &d->pages[j->page];
+
+		if (!p->defined)
+			continue;	/* nobody can expect its bytes */
+		if (p->saved != NULL)
+			r = mover_fetch_after(s->context, p->saved);
+		moves[n++] = (struct move){
+			.device = j->slot == SLOT_NONE ?
+				device_address(d, j->page) :
+				slot_address(d, j->slot),
+			.arena = p->arena,
+			.size = p->len,
+		};
+	}
+	if (r == CUDA_SUCCESS)
+		r = mover_fetch(s->context, moves, n, &jobs->fetched);
+	stat_add(fetches, n);
+	free(moves);
+	return r;
+}
+
+static bool any_own_chunk(const struct jobs *jobs)
+{
+	for (uint32_t i = 0; i < jobs->nr; i++)
+		if (jobs->at[i].slot == SLOT_NONE)
+			return true;
+	return false;
+}
+
+/* Without any lock; the pages belong to this thread. */
+static CUresult jobs_run(struct page_set *s, struct jobs *jobs)
+{
+	CUresult r = jobs_settle(s, jobs);
+
+	if (r == CUDA_SUCCESS)
+		r = jobs_save(s, jobs);
+	if (r == CUDA_SUCCESS)
+		r = jobs_unmap(s->device, jobs);
+	if (r == CUDA_SUCCESS)
+		r = jobs_map(s->device, jobs);
+	if (r == CUDA_SUCCESS)
+		r = jobs_fetch(s, jobs);
+	/* Resident pages are used by anybody without a wait. */
+	if (r == CUDA_SUCCESS && any_own_chunk(jobs))
+		r = event_wait(jobs->fetched);
+	return r;
+}
+
+/* ---- making it known ----------------------------------------------------------------- */
+
+static void old_leaves(struct device *d, const struct job *j)
+	REQUIRES(&d->pool_lock)
+{
+	struct page *old = &d->pages[j->old];
+
+	old->state = PAGE_ABSENT;
+	old->slot = SLOT_NONE;
+	stat_add(evictions, 1);
+}
+
+static void becomes_resident(struct device *d, struct job *j)
+	REQUIRES(&d->pool_lock)
+{
+	struct page *p = &d->pages[j->page];
+	struct alloc *a = alloc_of_word(d, device_word(d, j->page));
+
+	p->chunk = j->chunk;
+	p->slot = SLOT_NONE;
+	arena_free(p->arena, p->len);
+	p->arena = ARENA_NONE;
+	event_put(p->saved);
+	p->saved = NULL;
+	page_word_set(d, j->page, page_word(a, TIER_RESIDENT));
+	__atomic_fetch_sub(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+	d->tenancy->nr_streamed--;
+	stat_sub(streamed_bytes, d->page_size);
+	resident_add(d, j->page);
+}
+
+static void jobs_finish(struct page_set *s, struct jobs *jobs)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		struct job *j = &jobs->at[i];
+
+		d->pages[j->page].state = PAGE_PRESENT;
+		if (j->slot == SLOT_NONE) {
+			becomes_resident(d, j);
+			continue;
+		}
+		if (j->old != PAGE_NONE)
+			old_leaves(d, j);
+		d->tenancy->slots[j->slot].busy = false;
+		d->tenancy->slots[j->slot].ready = event_get(jobs->fetched);
+	}
+	pthread_cond_broadcast(&d->pool_cond);
+}
+
+/* The slot's old tenant is still mapped: all is as it was before. */
+static void slot_restore(struct device *d, struct job *j)
+	REQUIRES(&d->pool_lock)
+{
+	struct slot *slot = &d->tenancy->slots[j->slot];
+
+	d->pages[j->old].state = PAGE_PRESENT;
+	slot->page = j->old;
+	slot->dirty = j->save;
+	slot->used = j->used;
+	slot->readers = j->readers;
+	slot->nr_readers = slot->max_readers = j->nr_readers;
+	slot->ready = j->before;
+	j->readers = NULL;
+	j->nr_readers = 0;
+	j->before = NULL;
+}
+
+/*
+ * A step failed.  The incoming pages are absent, their bytes untouched in the
+ * arena.  An old tenant that was not unmapped yet stays; one that was has its
+ * bytes on the way to the arena, and the slot waits for that.
+ */
+static void jobs_fail(struct page_set *s, struct jobs *jobs)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		struct job *j = &jobs->at[i];
+		struct slot *slot;
+
+		if (j->mapped)
+			device_unmap(d, device_address(d, j->page), 1);
+		d->pages[j->page].state = PAGE_ABSENT;
+		d->pages[j->page].slot = SLOT_NONE;
+		if (j->slot == SLOT_NONE) {
+			chunk_recycle(d, j->chunk);
+			continue;
+		}
+		slot = &d->tenancy->slots[j->slot];
+		slot->page = PAGE_NONE;
+		if (j->old != PAGE_NONE && !j->unmapped) {
+			slot_restore(d, j);
+		} else if (j->old != PAGE_NONE) {
+			old_leaves(d, j);
+			if (d->pages[j->old].saved != NULL)
+				slot->ready = event_get(
+					d->pages[j->old].saved);
+		}
+		slot->busy = false;
+		unpin(slot);
+	}
+	pthread_cond_broadcast(&d->pool_cond);
+}
+
+static void jobs_free(struct jobs *jobs)
+{
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		struct job *j = &jobs->at[i];
+
+		for (uint32_t k = 0; k < j->nr_readers; k++)
+			event_put(j->readers[k].event);
+		free(j->readers);
+		event_put(j->before);
+	}
+	event_put(jobs->fetched);
+	free(jobs->at);
+	memset(jobs, 0, sizeof(*jobs));
+}
+
+/* ---- acquire -------------------------------------------------------------------------- */
+
+/* Fills in the missing pages; the marks of set_stamp() are fresh. */
+static bool jobs_collect(struct page_set *s, struct jobs *jobs, uint32_t n)
+	REQUIRES(&s->device->pool_lock)
+{
+	jobs->nr = 0;
+	jobs->at = n == 0 ? NULL : calloc(n, sizeof(*jobs->at));
+	if (n > 0 && jobs->at == NULL)
+		return false;
+	for_each_page(s, r, page)
+		if (s->device->pages[page].state == PAGE_ABSENT &&
+		    page_tier(s->device, page) == TIER_STREAMED)
+			jobs->at[jobs->nr++].page = page;
+	return true;
+}
+
+static void complain(struct page_set *s, uint32_t lack)
+{
+	struct device *d = s->device;
+	uint64_t need = 0;
+	char need_text[16], budget[16];
+
+	for (uint32_t i = 0; i < s->nr; i++)
+		need += (uint64_t)s->ranges[i].nr << d->page_shift;
+	if (need <= d->tenancy->complained)
+		return;
+	d->tenancy->complained = need;
+	conf_size_text(need, need_text, sizeof(need_text));
+	conf_size_text(d->budget, budget, sizeof(budget));
+	log_err("one %s needs %s on the GPU at once and %u chunks are lacking; "
+		"the budget is %s (gpu_budget), %llu of %llu arena bytes are "
+		"in use (arena)", s->launch ? "launch" : "copy", need_text,
+		lack, budget, (unsigned long long)arena_live(),
+		(unsigned long long)arena_capacity());
+}
+
+/*
+ * Decides.  On success every page of the set is present, this thread's
+ * (jobs) or pinned.  pool_lock may be dropped and retaken on the way.
+ */
+static CUresult decide(struct page_set *s, struct jobs *jobs)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+	struct tenancy *t = d->tenancy;
+	uint64_t deadline = tenancy_deadline();
+	uint32_t missing, lack, held;
+	bool late = false;
+
+	for (;;) {
+		if (!set_stamp(s, &missing)) {
+			if (late)
+				return CUDA_ERROR_LAUNCH_TIMEOUT;
+			late = !lock_wait(&d->pool_lock, &d->pool_cond,
+				deadline);
+			continue;
+		}
+		if (!jobs_collect(s, jobs, missing))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		lack = jobs_place(d, jobs);
+		if (lack == 0)
+			break;
+		jobs_free(jobs);
+		/* Others give slots back; if they take too long, add some. */
+		held = late ? 0 : slots_held(d);
+		if (held >= lack) {
+			late = !lock_wait(&d->pool_lock, &d->pool_cond,
+				deadline);
+		} else if (pool_grow(d, t->nr_slots + lack - held, s) == 0) {
+			complain(s, lack);
+			return late ? CUDA_ERROR_LAUNCH_TIMEOUT :
+				CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	}
+	for_each_page(s, r, page) {
+		struct page *p = &d->pages[page];
+
+		if (p->state == PAGE_PRESENT && p->slot != SLOT_NONE) {
+			pin(&t->slots[p->slot]);
+			t->slots[p->slot].used = true;
+		}
+	}
+	jobs_commit(s, jobs);
+	return CUDA_SUCCESS;
+}
+
+static void set_unpin(struct page_set *s) REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+
+	for_each_page(s, r, page)
+		if (d->pages[page].slot != SLOT_NONE)
+			unpin(&d->tenancy->slots[d->pages[page].slot]);
+	pthread_cond_broadcast(&d->pool_cond);
+}
+
+/*
+ * With everything there: marks what the call may write, and lists the events
+ * its stream must wait for.  false: a resident page is leaving; start over.
+ */
+static bool settle(struct page_set *s, struct event **events, uint32_t *n)
+	REQUIRES(&s->device->pool_lock)
+{
+	struct device *d = s->device;
+	struct event *last = NULL;
+
+	for_each_page(s, r, page)
+		if (in_hands(d, page))
+			return false;
+	*n = 0;
+	for_each_page(s, r, page) {
+		struct page *p = &d->pages[page];
+		struct slot *slot;
+
+		p->defined |= s->writes;
+		p->launched |= s->launch;
+		if (p->slot == SLOT_NONE)
+			continue;
+		slot = &d->tenancy->slots[p->slot];
+		slot->dirty |= s->writes;
+		if (slot->ready != NULL && slot->ready != last) {
+			last = slot->ready;
+			events[(*n)++] = event_get(last);
+		}
+	}
+	return true;
+}
+
+static uint32_t set_pages(const struct page_set *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->nr; i++)
+		n += s->ranges[i].nr;
+	return n;
+}
+
+static CUresult order_after(struct page_set *s, struct event **events,
+	uint32_t n)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (r == CUDA_SUCCESS)
+			r = event_order(events[i], s->stream);
+		event_put(events[i]);
+	}
+	return r;
+}
+
+/* One round; *again is set where a page got away and all must be redone. */
+static CUresult acquire_once(struct page_set *s, struct event **events,
+	bool *again)
+{
+	struct device *d = s->device;
+	struct jobs jobs = { 0 };
+	uint32_t n = 0;
+	CUresult r;
+
+	*again = false;
+	lock_acquire(&d->pool_lock);
+	r = decide(s, &jobs);
+	lock_release(&d->pool_lock);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (jobs.nr > 0)
+		r = jobs_run(s, &jobs);
+	lock_acquire(&d->pool_lock);
+	if (r != CUDA_SUCCESS) {
+		jobs_fail(s, &jobs);	/* and undoes the pins of its own */
+		set_unpin(s);
+	} else {
+		jobs_finish(s, &jobs);
+		section_open();
+		*again = !settle(s, events, &n);
+		if (*again) {
+			section_close();
+			set_unpin(s);
+		}
+	}
+	lock_release(&d->pool_lock);
+	jobs_free(&jobs);
+	if (r != CUDA_SUCCESS || *again)
+		return r;
+	r = order_after(s, events, n);
+	if (r != CUDA_SUCCESS) {
+		lock_acquire(&d->pool_lock);
+		set_unpin(s);
+		lock_release(&d->pool_lock);
+		section_close();
+	}
+	return r;
+}
+
+CUresult tenancy_acquire(struct page_set *s)
+{
+	struct event **events;
+	bool again = true;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!context_ready(s->context))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	events = malloc((set_pages(s) + 1) * sizeof(*events));
+	if (events == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (again && r == CUDA_SUCCESS)
+		r = acquire_once(s, events, &again);
+	free(events);
+	return r;
+}
+
+/* ---- release -------------------------------------------------------------------------- */
+
+static unsigned long stream_thread(CUstream s)
+{
+	return s == CU_STREAM_PER_THREAD ? (unsigned long)syscall(SYS_gettid) :
+		0;
+}
+
+static bool same_stream(const struct reader *a, const struct reader *b)
+{
+	return a->context == b->context && a->stream == b->stream &&
+		a->thread == b->thread && a->epoch == b->epoch;
+}
+
+/* Readers that are done say nothing any more. */
+static void readers_prune(struct slot *slot)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < slot->nr_readers; i++) {
+		if (event_query(slot->readers[i].event))
+			event_put(slot->readers[i].event);
+		else
+			slot->readers[n++] = slot->readers[i];
+	}
+	slot->nr_readers = n;
+}
+
+/* Takes over a reference of its own; false: no memory. */
+static bool reader_add(struct slot *slot, const struct reader *who)
+{
+	struct reader *grown;
+
+	for (uint32_t i = 0; i < slot->nr_readers; i++)
+		if (same_stream(&slot->readers[i], who)) {
+			/* The later event of a stream stands for both. */
+			event_put(slot->readers[i].event);
+			slot->readers[i].event = event_get(who->event);
+			return true;
+		}
+	if (slot->nr_readers == slot->max_readers) {
+		if (slot->nr_readers >= 8)
+			readers_prune(slot);
+		grown = realloc(slot->readers, (slot->nr_readers + 4) *
+			sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		slot->readers = grown;
+		slot->max_readers = slot->nr_readers + 4;
+	}
+	slot->readers[slot->nr_readers] = *who;
+	event_get(who->event);
+	slot->nr_readers++;
+	return true;
+}
+
+static bool set_has_slot(struct page_set *s) REQUIRES(&s->device->pool_lock)
+{
+	for_each_page(s, r, page)
+		if (s->device->pages[page].slot != SLOT_NONE)
+			return true;
+	return false;
+}
+
+void tenancy_release(struct page_set *s)
+{
+	struct device *d = s->device;
+	struct reader who = {
+		.context = s->context,
+		.stream = s->stream,
+		.thread = stream_thread(s->stream),
+		.epoch = context_epoch(s->context),
+	};
+	CUresult r = CUDA_SUCCESS;
+	bool kept = true, slots;
+
+	lock_acquire(&d->pool_lock);
+	slots = set_has_slot(s);
+	lock_release(&d->pool_lock);
+	if (slots) {
+		who.event = event_record(s->context, s->stream, &r);
+		/* Without an event nobody could wait later, so wait now. */
+		if (who.event == NULL)
+			real.cuStreamSynchronize(s->stream);
+	}
+	lock_acquire(&d->pool_lock);
+	if (who.event != NULL)
+		for_each_page(s, i, page) {
+			uint32_t slot = d->pages[page].slot;
+
+			if (slot != SLOT_NONE)
+				kept &= reader_add(&d->tenancy->slots[slot],
+					&who);
+		}
+	if (kept)
+		set_unpin(s);
+	lock_release(&d->pool_lock);
+	if (!kept) {
+		/* No memory to note the reader: see it through, pinned. */
+		event_wait(who.event);
+		lock_acquire(&d->pool_lock);
+		set_unpin(s);
+		lock_release(&d->pool_lock);
+	}
+	event_put(who.event);
+	section_close();
+}
+
+/* ---- uploads that need no GPU ------------------------------------------------------------ */
+
+bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src, size_t n)
+{
+	uint32_t first = device_page(d, p), last = device_page(d, p + n - 1);
+	struct event *saved;
+	bool fit = true;
+
+	lock_acquire(&d->pool_lock);
+	for (uint32_t page = first; page <= last && fit; page++)
+		fit = page_tier(d, page) == TIER_STREAMED &&
+			d->pages[page].state == PAGE_ABSENT &&
+			!d->pages[page].launched;
+	for (uint32_t page = first; page <= last && fit; page++)
+		d->pages[page].state = PAGE_MOVING;
+	lock_release(&d->pool_lock);
+	if (!fit)
+		return false;
+	for (uint32_t page = first; page <= last; page++) {
+		CUdeviceptr start = device_address(d, page);
+		size_t off = p > start ? p - start : 0;
+		size_t len = d->page_size - off;
+
+		if (len > n)
+			len = n;
+		saved = d->pages[page].saved;
+		if (saved != NULL)
+			event_wait(saved);
+		memcpy((uint8_t *)arena_ptr(d->pages[page].arena) + off, src,
+			len);
+		src = (const uint8_t *)src + len;
+		p += len;
+		n -= len;
+	}
+	lock_acquire(&d->pool_lock);
+	for (uint32_t page = first; page <= last; page++) {
+		d->pages[page].defined = true;
+		d->pages[page].state = PAGE_ABSENT;
+	}
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
+	return true;
+}

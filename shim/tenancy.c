@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tenancy: giving allocations a place and taking it back, and what the rest
+ * asks about it.  The pool's part is in pool.c, the way out of residency in
+ * demote.c.
+ */
+#include "shim/tenancy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/chunk.h"
+#include "shim/conf.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+#include "shim/tenancy_int.h"
+
+uint64_t tenancy_deadline(void)
+{
+	return lock_now_ns() + conf.wait_ms * 1000000ull;
+}
+
+/* ---- the layout "on demand" ------------------------------------------------------ */
+
+static uint64_t on_demand_pool_bytes(const struct device *d)
+{
+	return conf.pool != CONF_AUTO ? conf.pool : d->budget_most / 4;
+}
+
+static uint32_t on_demand_slot_of(const struct device *d, uint32_t page)
+{
+	return SLOT_ANY;
+}
+
+static bool on_demand_stays(const struct device *d, uint32_t page)
+{
+	return true;
+}
+
+const struct layout layout_on_demand = {
+	.name = "on demand",
+	.pool_bytes = on_demand_pool_bytes,
+	.slot_of = on_demand_slot_of,
+	.stays = on_demand_stays,
+};
+
+int tenancy_start(struct device *d)
+{
+	struct tenancy *t = calloc(1, sizeof(*t));
+	void *slots;
+
+	if (t == NULL)
+		return -ENOMEM;
+	slots = mmap(NULL, (size_t)d->pool_max * sizeof(*t->slots),
+		PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (slots == MAP_FAILED) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->slots = slots;
+	t->layout = &layout_on_demand;
+	t->oldest = t->newest = PAGE_NONE;
+	__atomic_store_n(&d->tenancy, t, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void tenancy_apply(struct device *d, const struct layout *l)
+{
+	lock_acquire(&d->pool_lock);
+	d->tenancy->layout = l;
+	lock_release(&d->pool_lock);
+}
+
+void resident_add(struct device *d, uint32_t page)
+{
+	struct tenancy *t = d->tenancy;
+	struct page *p = &d->pages[page];
+
+	p->older = t->newest;
+	p->newer = PAGE_NONE;
+	if (t->newest != PAGE_NONE)
+		d->pages[t->newest].newer = page;
+	else
+		t->oldest = page;
+	t->newest = page;
+	t->nr_resident++;
+	stat_add(resident_bytes, d->page_size);
+}
+
+void resident_remove(struct device *d, uint32_t page)
+{
+	struct tenancy *t = d->tenancy;
+	struct page *p = &d->pages[page];
+
+	if (p->older != PAGE_NONE)
+		d->pages[p->older].newer = p->newer;
+	else
+		t->oldest = p->newer;
+	if (p->newer != PAGE_NONE)
+		d->pages[p->newer].older = p->older;
+	else
+		t->newest = p->older;
+	t->nr_resident--;
+	stat_sub(resident_bytes, d->page_size);
+}
+
+/* ---- a new allocation -------------------------------------------------------------- */
+
+static uint32_t page_len(const struct device *d, const struct alloc *a,
+	uint32_t i)
+{
+	uint64_t start = (uint64_t)i << d->page_shift;
+	uint64_t left = a->size - start;
+
+	return (uint32_t)(left < d->page_size ? left : d->page_size);
+}
+
+/* Chunks for the first pages, mapped; how many, or an error's negative. */
+static uint32_t back_resident(struct device *d, struct alloc *a,
+	uint32_t *chunks, CUresult *r)
+{
+	CUmemGenericAllocationHandle *handles;
+	uint32_t n;
+
+	*r = CUDA_SUCCESS;
+	lock_acquire(&d->pool_lock);
+	n = chunk_take(d, a->nr_pages, chunks);
+	lock_release(&d->pool_lock);
+	if (n == 0)
+		return 0;
+	handles = malloc(n * sizeof(*handles));
+	if (handles == NULL) {
+		*r = CUDA_ERROR_OUT_OF_MEMORY;
+	} else {
+		for (uint32_t i = 0; i < n; i++)
+			handles[i] = chunk_handle(d, chunks[i]);
+		*r = device_map(d, a->base, n, handles);
+	}
+	free(handles);
+	if (*r == CUDA_SUCCESS)
+		return n;
+	lock_acquire(&d->pool_lock);
+	for (uint32_t i = 0; i < n; i++)
+		chunk_recycle(d, chunks[i]);
+	lock_release(&d->pool_lock);
+	return 0;
+}
+
+static void arena_undo(struct device *d, struct alloc *a, uint32_t from,
+	uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		arena_free(d->pages[a->first + i].arena,
+			d->pages[a->first + i].len);
+}
+
+/*
+ * Arena ranges for pages [from, nr): in one piece where there is one, since
+ * neighbours then move as one copy.
+ */
+static bool back_arena(struct device *d, struct alloc *a, uint32_t from)
+{
+	uint64_t bytes = a->size - ((uint64_t)from << d->page_shift);
+	uint64_t offset = bytes <= ARENA_SEGMENT ? arena_alloc(bytes) :
+		ARENA_NONE;
+
+	for (uint32_t i = from; i < a->nr_pages; i++) {
+		struct page *p = &d->pages[a->first + i];
+
+		p->len = page_len(d, a, i);
+		p->arena = offset != ARENA_NONE ? offset +
+			((uint64_t)(i - from) << d->page_shift) :
+			arena_alloc(p->len);
+		if (p->arena == ARENA_NONE) {
+			arena_undo(d, a, from, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void page_init(struct device *d, struct alloc *a, uint32_t i)
+{
+	struct page *p = &d->pages[a->first + i];
+
+	memset(p, 0, sizeof(*p));
+	p->len = page_len(d, a, i);
+	p->chunk = CHUNK_NONE;
+	p->slot = SLOT_NONE;
+	p->arena = ARENA_NONE;
+	p->older = p->newer = PAGE_NONE;
+}
+
+/* The first spill: the pool must exist before anything depends on it. */
+static void first_spill(struct device *d)
+{
+	char budget[16];
+
+	lock_acquire(&d->pool_lock);
+	if (d->tenancy->nr_slots < pool_target(d)) {
+		log_once(LOG_INFO, "the GPU budget of %s is full: data is "
+			"swapped from here on", conf_size_text(d->budget,
+			budget, sizeof(budget)));
+		pool_grow(d, pool_target(d), NULL);
+	}
+	lock_release(&d->pool_lock);
+}
+
+static void back_finish(struct device *d, struct alloc *a,
+	const uint32_t *chunks, uint32_t nr_mapped)
+{
+	struct tenancy *t = d->tenancy;
+
+	lock_acquire(&d->pool_lock);
+	__atomic_store_n(&a->nr_unsettled, a->nr_pages - nr_mapped,
+		__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < a->nr_pages; i++) {
+		struct page *p = &d->pages[a->first + i];
+
+		if (i < nr_mapped) {
+			p->chunk = chunks[i];
+			p->state = PAGE_PRESENT;
+			resident_add(d, a->first + i);
+		} else {
+			t->nr_streamed++;
+			stat_add(streamed_bytes, d->page_size);
+		}
+		page_word_set(d, a->first + i, page_word(a, i < nr_mapped ?
+			TIER_RESIDENT : TIER_STREAMED));
+	}
+	lock_release(&d->pool_lock);
+}
+
+CUresult tenancy_back(struct device *d, struct alloc *a)
+{
+	uint32_t *chunks = malloc(a->nr_pages * sizeof(*chunks));
+	uint32_t n;
+	CUresult r;
+
+	if (chunks == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		page_init(d, a, i);
+	n = back_resident(d, a, chunks, &r);
+	if (r == CUDA_SUCCESS && n < a->nr_pages) {
+		if (!back_arena(d, a, n))
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			first_spill(d);
+		if (r != CUDA_SUCCESS && n > 0) {
+			device_unmap(d, a->base, n);
+			lock_acquire(&d->pool_lock);
+			for (uint32_t i = 0; i < n; i++)
+				chunk_recycle(d, chunks[i]);
+			lock_release(&d->pool_lock);
+		}
+	}
+	if (r == CUDA_SUCCESS)
+		back_finish(d, a, chunks, n);
+	free(chunks);
+	return r;
+}
+
+/* ---- the end of an allocation -------------------------------------------------------- */
+
+/* Waits until no thread moves or pins a page of it. */
+static void drop_settle(struct device *d, struct alloc *a)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	uint64_t deadline = tenancy_deadline();
+
+	for (uint32_t i = 0; i < a->nr_pages; i++) {
+		const struct page *p = &d->pages[a->first + i];
+
+		while (p->state == PAGE_MOVING ||
+		       (device_word(d, a->first + i) & PAGE_LEAVING) != 0 ||
+		       (p->slot != SLOT_NONE && t->slots[p->slot].pins > 0)) {
+			if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
+				return;
+			i = 0;
+			p = &d->pages[a->first];
+		}
+	}
+}
+
+/* References to every event that the pages' bytes still depend on. */
+static size_t drop_events(struct device *d, struct alloc *a,
+	struct event **out) REQUIRES(&d->pool_lock)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < a->nr_pages; i++) {
+		struct page *p = &d->pages[a->first + i];
+
+		if (p->saved != NULL)
+			out[n++] = event_get(p->saved);
+		if (p->slot != SLOT_NONE &&
+		    d->tenancy->slots[p->slot].ready != NULL)
+			out[n++] = event_get(d->tenancy->slots[p->slot].ready);
+	}
+	return n;
+}
+
+static void slot_clear(struct slot *s)
+{
+	for (uint32_t i = 0; i < s->nr_readers; i++)
+		event_put(s->readers[i].event);
+	s->nr_readers = 0;
+	event_put(s->ready);
+	s->ready = NULL;
+	s->page = PAGE_NONE;
+	s->dirty = s->used = false;
+}
+
+static bool is_mapped(const struct device *d, uint32_t page)
+{
+	return d->pages[page].state == PAGE_PRESENT;
+}
+
+static CUresult drop_unmap(struct device *d, struct alloc *a)
+{
+	CUresult r = CUDA_SUCCESS, u;
+	uint32_t i = 0, n;
+
+	while (i < a->nr_pages) {
+		for (n = 0; i + n < a->nr_pages &&
+		     is_mapped(d, a->first + i + n); n++)
+			;
+		if (n > 0) {
+			u = device_unmap(d, device_address(d, a->first + i), n);
+			if (r == CUDA_SUCCESS)
+				r = u;
+		}
+		i += n + 1;
+	}
+	return r;
+}
+
+static void drop_page(struct device *d, uint32_t page, bool lost)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	struct page *p = &d->pages[page];
+
+	if (page_tier(d, page) == TIER_RESIDENT) {
+		resident_remove(d, page);
+		if (!lost)	/* else it is still mapped somewhere */
+			chunk_recycle(d, p->chunk);
+	} else {
+		t->nr_streamed--;
+		stat_sub(streamed_bytes, d->page_size);
+		if (p->slot != SLOT_NONE)
+			slot_clear(&t->slots[p->slot]);
+	}
+	if (p->arena != ARENA_NONE)
+		arena_free(p->arena, p->len);
+	event_put(p->saved);
+	p->saved = NULL;
+	p->state = PAGE_ABSENT;
+	page_word_set(d, page, 0);
+}
+
+CUresult tenancy_drop(struct device *d, struct alloc *a)
+{
+	struct event **events = malloc((2 * (size_t)a->nr_pages + 1) *
+		sizeof(*events));
+	size_t n = 0;
+	CUresult r;
+
+	lock_acquire(&d->pool_lock);
+	drop_settle(d, a);
+	if (events != NULL)
+		n = drop_events(d, a, events);
+	lock_release(&d->pool_lock);
+
+	r = context_quiesce(d);
+	for (size_t i = 0; i < n; i++) {
+		event_wait(events[i]);
+		event_put(events[i]);
+	}
+	free(events);
+	if (r != CUDA_SUCCESS)
+		log_dbg("waiting for work before a free: %s",
+			api_result_name(r));
+	r = drop_unmap(d, a);
+	lock_acquire(&d->pool_lock);
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		drop_page(d, a->first + i, r != CUDA_SUCCESS);
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
+	return r;
+}
+
+/* ---- questions ------------------------------------------------------------------------- */
+
+uint64_t tenancy_evictable(struct device *d)
+{
+	uint64_t idle, resident, room = arena_room();
+
+	lock_acquire(&d->pool_lock);
+	idle = (uint64_t)chunk_nr_idle(d) << d->page_shift;
+	resident = d->tenancy->frozen ? 0 :
+		(uint64_t)d->tenancy->nr_resident << d->page_shift;
+	lock_release(&d->pool_lock);
+	return idle + (resident < room ? resident : room);
+}
+
+uint32_t tenancy_most_pages(struct device *d)
+{
+	uint64_t bytes;
+
+	lock_acquire(&d->pool_lock);
+	bytes = d->budget;
+	lock_release(&d->pool_lock);
+	return (uint32_t)(bytes >> d->page_shift);
+}
+
+void tenancy_freeze(struct device *d)
+{
+	lock_acquire(&d->pool_lock);
+	d->tenancy->frozen = true;
+	lock_release(&d->pool_lock);
+}
+
+bool tenancy_all_resident(struct device *d)
+{
+	bool all;
+
+	lock_acquire(&d->pool_lock);
+	all = d->tenancy->nr_streamed == 0 && !d->tenancy->demoting;
+	lock_release(&d->pool_lock);
+	return all;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is where: the tier of every page, the tenant of every pool slot and that
+ * tenant's readers.  One pair of calls, acquire before a launch or copy and
+ * release after it, serves every case.
+ *
+ * Rules (each has a test that fails without it):
+ *  - A pinned slot never gets a new tenant.  acquire() pins, release() unpins.
+ *  - A resident page loses its chunk only after every issue section that was
+ *    open when it was marked has closed, and all issued work has finished.
+ *  - A slot's new contents wait for the old tenant's readers and for its way
+ *    back to the arena; a reader waits for the slot's `ready` event.
+ *  - Nothing is held while waiting for slots that others hold: an acquire gets
+ *    all it needs at once, or starts over.
+ *  - No lock is held across a call that can wait for the GPU.
+ */
+#ifndef BALLAST_TENANCY_H
+#define BALLAST_TENANCY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/alloc.h"
+#include "shim/compiler.h"
+#include "shim/context.h"
+#include "shim/device.h"
+
+#define SLOT_NONE UINT32_MAX
+#define SLOT_ANY (UINT32_MAX - 1)
+
+/*
+ * Where pages go.  On demand is one layout; a plan is another.  The functions
+ * are called with pool_lock held and must not block.
+ */
+struct layout {
+	const char *name;
+	/* GPU memory the pool should have before anything is made resident. */
+	uint64_t (*pool_bytes)(const struct device *d);
+	/* The slot that a missing page goes to, or SLOT_ANY: the next free one. */
+	uint32_t (*slot_of)(const struct device *d, uint32_t page);
+	/* Whether a missing page may take a chunk of its own, if one is free. */
+	bool (*stays)(const struct device *d, uint32_t page);
+};
+
+extern const struct layout layout_on_demand;
+
+struct page_range {
+	uint32_t first;
+	uint32_t nr;
+};
+
+/* What one launch or copy touches.  The caller owns all of it. */
+struct page_set {
+	struct device *device;
+	struct context *context;	/* current; made ready by acquire */
+	CUstream stream;		/* 0x1 and 0x2 for the default ones */
+	struct page_range *ranges;	/* by rising page, not overlapping */
+	uint32_t nr;
+	bool writes;			/* it may change the pages */
+	bool launch;			/* by a kernel */
+};
+
+/* 0 or -ENOMEM; after chunk_start and alloc_start. */
+int tenancy_start(struct device *d) WARN_UNUSED;
+/* Takes effect for pages that are placed from now on. */
+void tenancy_apply(struct device *d, const struct layout *l);
+
+/*
+ * Gives every page of a new allocation a place: a chunk while the budget
+ * lasts, then the arena.  CUDA_ERROR_OUT_OF_MEMORY when both are full; then
+ * nothing is changed.  The allocation is published on success.
+ */
+CUresult tenancy_back(struct device *d, struct alloc *a) WARN_UNUSED;
+/*
+ * Takes all of it back: waits for everything issued on the device, unmaps,
+ * frees arena ranges.  The caller has claimed the allocation.
+ */
+CUresult tenancy_drop(struct device *d, struct alloc *a);
+
+/*
+ * Makes the set present and ordered before what the stream does next, pins it
+ * and opens this thread's issue section.  On failure nothing is pinned and the
+ * section is closed.  CUDA_ERROR_OUT_OF_MEMORY: the set is more than the GPU
+ * can hold, or the arena is full (logged once per size).
+ */
+CUresult tenancy_acquire(struct page_set *s) WARN_UNUSED;
+/* Undoes acquire after the driver's function has returned. */
+void tenancy_release(struct page_set *s);
+
+/*
+ * Writes n bytes at p straight to the arena, where all pages of the range are
+ * streamed, absent and never named by a launch.  false: they are not; nothing
+ * was written.  Blocks until the bytes are there.
+ */
+bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src,
+	size_t n);
+
+/*
+ * Makes room for the program's own allocation of `bytes`: idle chunks, then
+ * residents go to the arena, and their memory to the driver.  Bytes given
+ * back.
+ */
+uint64_t tenancy_reclaim(struct device *d, uint64_t bytes);
+
+/* Bytes that could leave the GPU now, and idle bytes that we hold. */
+uint64_t tenancy_evictable(struct device *d);
+/* GPU memory that one set may take at most, in pages. */
+uint32_t tenancy_most_pages(struct device *d);
+/* No resident page leaves from now on (captured graphs hold addresses). */
+void tenancy_freeze(struct device *d);
+/* Whether every page on the device is resident. */
+bool tenancy_all_resident(struct device *d);
+
+#endif

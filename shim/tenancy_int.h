@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tenancy.c, pool.c and demote.c share.  Everything is guarded by the
+ * device's pool_lock.
+ */
+#ifndef BALLAST_TENANCY_INT_H
+#define BALLAST_TENANCY_INT_H
+
+#include "shim/tenancy.h"
+
+/* Work that used a slot: the last event of one stream. */
+struct reader {
+	struct context *context;
+	CUstream stream;
+	unsigned long thread;	/* tells default streams of threads apart */
+	unsigned epoch;		/* of the context's stream handles */
+	struct event *event;	/* referenced */
+};
+
+struct slot {
+	uint32_t chunk;
+	uint32_t page;		/* tenant, or PAGE_NONE */
+	uint32_t pins;
+	bool busy;		/* a thread is changing the tenant */
+	bool used;		/* hit since the hand passed */
+	bool dirty;		/* the tenant may have been written */
+	struct event *ready;	/* referenced; the tenant's bytes are there */
+	struct reader *readers;	/* owned */
+	uint32_t nr_readers;
+	uint32_t max_readers;
+};
+
+struct tenancy {
+	const struct layout *layout;
+	struct slot *slots;	/* owned; pool_max entries */
+	uint32_t nr_slots;
+	uint32_t hand;		/* next slot of the ring */
+	uint32_t stamp;		/* counts sets; marks pages of the current one */
+	uint32_t oldest;	/* resident pages by age */
+	uint32_t newest;
+	uint32_t nr_resident;
+	uint32_t nr_streamed;
+	bool growing;		/* a thread is adding slots */
+	bool demoting;		/* a thread is taking chunks from residents */
+	bool frozen;
+	uint64_t complained;	/* largest request a message was given for */
+};
+
+static inline void page_word_set(struct device *d, uint32_t page,
+	uint64_t word)
+{
+	__atomic_store_n(&d->words[page], word, __ATOMIC_SEQ_CST);
+}
+
+static inline uint64_t page_word(const struct alloc *a, enum page_tier tier)
+{
+	return (uint64_t)a->id << PAGE_ALLOC_SHIFT | tier;
+}
+
+static inline enum page_tier page_tier(const struct device *d, uint32_t page)
+{
+	return (enum page_tier)(device_word(d, page) & PAGE_TIER_MASK);
+}
+
+/* The private address of a slot. */
+static inline CUdeviceptr slot_address(const struct device *d, uint32_t slot)
+{
+	return d->pool_base + ((uint64_t)slot << d->page_shift);
+}
+
+uint64_t tenancy_deadline(void);
+
+/* Resident pages by age. */
+void resident_add(struct device *d, uint32_t page) REQUIRES(&d->pool_lock);
+void resident_remove(struct device *d, uint32_t page)
+	REQUIRES(&d->pool_lock);
+
+/*
+ * Adds slots on these chunks, which the pool owns from then on.  Drops and
+ * retakes pool_lock.  0 or -EIO: the chunks are recycled.
+ */
+int pool_add(struct device *d, const uint32_t *chunks, uint32_t n)
+	REQUIRES(&d->pool_lock);
+/*
+ * Brings the pool to at least `slots` slots with chunks that are free or that
+ * residents give up; pages of `keep` (may be NULL) stay.  Drops and retakes
+ * pool_lock.  Returns how many slots were added.
+ */
+uint32_t pool_grow(struct device *d, uint32_t slots,
+	const struct page_set *keep) REQUIRES(&d->pool_lock);
+/* Slots the layout wants, rounded up. */
+uint32_t pool_target(const struct device *d);
+
+/*
+ * Moves up to `want` resident pages to the arena, newest first, and stores
+ * their chunks.  Drops and retakes pool_lock.  Returns how many.
+ */
+uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
+	uint32_t *chunks) REQUIRES(&d->pool_lock);
+
+bool set_has(const struct page_set *s, uint32_t page);
+
+#endif
