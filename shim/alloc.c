@@ -58,7 +58,7 @@ int alloc_start(struct device *d)
 	return 0;
 }
 
-/* ---- addresses ------------------------------------------------------------------ */
+/* ---- addresses ---- */
 
 static uint32_t gap_take(struct allocs *s, uint32_t nr)
 {
@@ -112,7 +112,7 @@ static void gap_give(struct allocs *s, uint32_t first, uint32_t nr)
 	*at = g;
 }
 
-/* ---- records -------------------------------------------------------------------- */
+/* ---- records ---- */
 
 /* A free record's number, or PAGE_NONE. */
 static uint32_t record_take(struct allocs *s)
@@ -247,7 +247,7 @@ struct alloc *alloc_claim_of(struct device *d, const struct context *c)
 	return found;
 }
 
-/* ---- spans ---------------------------------------------------------------------- */
+/* ---- spans ---- */
 
 /* The first span with offset >= off. */
 static uint32_t span_lower(const struct alloc *a, uint64_t off)

@@ -37,7 +37,7 @@ static struct {
 	bool failed;		/* the driver refused to pin: no more tries */
 } arena GUARDED_BY(arena_lock);
 
-/* ---- how much memory there is --------------------------------------------------- */
+/* ---- how much memory there is ---- */
 
 /* The number after `key` in a file such as /proc/meminfo; 0 where absent. */
 static uint64_t file_number(const char *path, const char *key)
@@ -99,7 +99,7 @@ static uint64_t capacity_choose(void)
 	return size & ~(uint64_t)4095;
 }
 
-/* ---- pinning ---------------------------------------------------------------------- */
+/* ---- pinning ---- */
 
 static bool arena_start(void) REQUIRES(&arena_lock)
 {
@@ -166,7 +166,7 @@ static bool segment_add(void) REQUIRES(&arena_lock)
 	return true;
 }
 
-/* ---- extents ---------------------------------------------------------------------- */
+/* ---- extents ---- */
 
 /* Segments are registered one by one: free space never joins over a border. */
 static void free_add(uint64_t offset, uint64_t size)

@@ -66,7 +66,7 @@ static void *field(struct conf *c, enum conf_id id)
 	return (char *)c + offsets[id];
 }
 
-/* ---- values -------------------------------------------------------------- */
+/* ---- values ---- */
 
 static const char *skip_space(const char *s)
 {
@@ -401,7 +401,7 @@ const char *conf_size_text(uint64_t bytes, char *buf, size_t size)
 	return buf;
 }
 
-/* ---- loading ------------------------------------------------------------- */
+/* ---- loading ---- */
 
 static PRINTF(3, 4) void complain(struct load *l, const char *origin,
 	const char *fmt, ...)

@@ -275,7 +275,7 @@ unsigned context_epoch(struct context *c)
 	return __atomic_load_n(&c->epoch, __ATOMIC_ACQUIRE);
 }
 
-/* ---- events ------------------------------------------------------------------ */
+/* ---- events ---- */
 
 static struct event *event_new(struct context *c, CUresult *r)
 {
@@ -387,7 +387,7 @@ CUresult event_order(struct event *e, CUstream s)
 	return real.cuStreamWaitEvent(s, e->handle, 0);
 }
 
-/* ---- everything issued so far -------------------------------------------------- */
+/* ---- everything issued so far ---- */
 
 /*
  * Events for every stream of c, into *out (owned by the caller, freed with

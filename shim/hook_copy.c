@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies and fills.  Every symbol of a family has its own wrapper and shares one
- * body; what differs is the default stream and whether the call waits.
+ * Copies and fills.  Every symbol of a family has its own wrapper; all share
+ * one body.  What differs is the default stream and whether the call waits.
  */
 #include "shim/api_table.h"
 #include "shim/init.h"

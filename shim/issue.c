@@ -15,7 +15,7 @@
 #include "shim/section.h"
 #include "shim/stats.h"
 
-/* ---- sets ----------------------------------------------------------------------- */
+/* ---- sets ---- */
 
 static void set_init(struct issue *i, struct device *d, CUstream s,
 	bool launch)
@@ -130,7 +130,7 @@ static bool refuse(struct issue *i, CUresult r)
 	return false;
 }
 
-/* ---- launches --------------------------------------------------------------------- */
+/* ---- launches ---- */
 
 /* true: the word points into no memory of ours that needs care. */
 static inline bool word_is_settled(uint64_t word)
@@ -277,7 +277,7 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	return launch_streamed(i, k, s, params, extra);
 }
 
-/* ---- copies ------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 /* The allocation of a range; false: the range leaves it. */
 static bool range_alloc(CUdeviceptr p, size_t n, struct device **d,

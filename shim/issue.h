@@ -78,7 +78,7 @@ bool issue_next(struct issue *i, CUresult r) WARN_UNUSED;
 /* Ends the call.  Returns r, or our own failure where r is success. */
 CUresult issue_end(struct issue *i, CUresult r);
 
-/* ---- memory ------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 /*
  * cuMemAlloc.  *native is set where the request is the driver's; then nothing
@@ -100,7 +100,7 @@ void issue_memory_info(size_t *free_bytes, size_t total);
 /* cuMemGetAddressRange of a managed address; false: not ours. */
 bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size);
 
-/* ---- contexts, streams, modules -------------------------------------------------- */
+/* ---- contexts, streams, modules ---- */
 
 void issue_stream_created(CUstream s, unsigned flags);
 void issue_stream_destroyed(CUstream s);

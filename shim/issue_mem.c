@@ -16,7 +16,7 @@
 #include "shim/stats.h"
 #include "shim/status.h"
 
-/* ---- devices -------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT, "start");
 
@@ -42,7 +42,7 @@ static struct device *managed_device(void)
 	return r == 0 ? d : NULL;
 }
 
-/* ---- the last word -------------------------------------------------------------- */
+/* ---- the last word ---- */
 
 static void summary(void)
 {
@@ -80,7 +80,7 @@ bool issue_start(void)
 	return true;
 }
 
-/* ---- allocating ------------------------------------------------------------------- */
+/* ---- allocating ---- */
 
 static void say_full(struct device *d, size_t size)
 {
@@ -239,7 +239,7 @@ void issue_native_freed(void)
 	}
 }
 
-/* ---- answers ------------------------------------------------------------------------ */
+/* ---- answers ---- */
 
 void issue_memory_info(size_t *free_bytes, size_t total)
 {
@@ -267,7 +267,7 @@ bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
 	return true;
 }
 
-/* ---- contexts, streams, modules ------------------------------------------------------- */
+/* ---- contexts, streams, modules ---- */
 
 void issue_stream_created(CUstream s, unsigned flags)
 {

@@ -27,7 +27,7 @@ static struct {
 	char path[512];
 } out = { .fd = -1 };
 
-/* ---- formatting ---------------------------------------------------------- */
+/* ---- formatting ---- */
 
 struct line {
 	size_t len;
@@ -194,7 +194,7 @@ static PRINTF(2, 3) void put_text(struct line *l, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- writing ------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static int open_file(void)
 {

@@ -57,7 +57,7 @@ bool set_has(const struct page_set *s, uint32_t page)
 	return false;
 }
 
-/* ---- size of the pool ---------------------------------------------------------- */
+/* ---- size of the pool ---- */
 
 uint32_t pool_target(const struct device *d)
 {
@@ -132,7 +132,7 @@ uint32_t pool_grow(struct device *d, uint32_t slots,
 	return t->nr_slots - before;
 }
 
-/* ---- deciding -------------------------------------------------------------------- */
+/* ---- deciding ---- */
 
 static bool in_hands(const struct device *d, uint32_t page)
 {
@@ -141,10 +141,10 @@ static bool in_hands(const struct device *d, uint32_t page)
 }
 
 /* Marks the set's pages; false when another thread is moving one of them. */
-static bool set_stamp(struct page_set *s, uint32_t *nr_missing)
-	REQUIRES(&s->device->pool_lock)
+static bool set_stamp(struct device *d, struct page_set *s,
+	uint32_t *nr_missing)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
 	uint32_t stamp = ++d->tenancy->stamp;
 	bool quiet = true;
 
@@ -271,10 +271,9 @@ static void unpin(struct slot *slot)
 }
 
 /* From here on the pages are this thread's until jobs_finish(). */
-static void jobs_commit(struct page_set *s, struct jobs *jobs)
-	REQUIRES(&s->device->pool_lock)
+static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
 	struct tenancy *t = d->tenancy;
 
 	for (uint32_t i = 0; i < jobs->nr; i++) {
@@ -303,7 +302,7 @@ static void jobs_commit(struct page_set *s, struct jobs *jobs)
 	}
 }
 
-/* ---- carrying out ------------------------------------------------------------------ */
+/* ---- carrying out ---- */
 
 static CUresult jobs_settle(struct page_set *s, struct jobs *jobs)
 {
@@ -478,7 +477,7 @@ static CUresult jobs_run(struct page_set *s, struct jobs *jobs)
 	return r;
 }
 
-/* ---- making it known ----------------------------------------------------------------- */
+/* ---- making it known ---- */
 
 static void old_leaves(struct device *d, const struct job *j)
 	REQUIRES(&d->pool_lock)
@@ -509,11 +508,9 @@ static void becomes_resident(struct device *d, struct job *j)
 	resident_add(d, j->page);
 }
 
-static void jobs_finish(struct page_set *s, struct jobs *jobs)
-	REQUIRES(&s->device->pool_lock)
+static void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
-
 	for (uint32_t i = 0; i < jobs->nr; i++) {
 		struct job *j = &jobs->at[i];
 
@@ -553,11 +550,9 @@ static void slot_restore(struct device *d, struct job *j)
  * arena.  An old tenant that was not unmapped yet stays; one that was has its
  * bytes on the way to the arena, and the slot waits for that.
  */
-static void jobs_fail(struct page_set *s, struct jobs *jobs)
-	REQUIRES(&s->device->pool_lock)
+static void jobs_fail(struct device *d, struct page_set *s, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
-
 	for (uint32_t i = 0; i < jobs->nr; i++) {
 		struct job *j = &jobs->at[i];
 		struct slot *slot;
@@ -601,19 +596,20 @@ static void jobs_free(struct jobs *jobs)
 	memset(jobs, 0, sizeof(*jobs));
 }
 
-/* ---- acquire -------------------------------------------------------------------------- */
+/* ---- acquire ---- */
 
 /* Fills in the missing pages; the marks of set_stamp() are fresh. */
-static bool jobs_collect(struct page_set *s, struct jobs *jobs, uint32_t n)
-	REQUIRES(&s->device->pool_lock)
+static bool jobs_collect(struct device *d, struct page_set *s,
+	struct jobs *jobs, uint32_t n)
+	REQUIRES(&d->pool_lock)
 {
 	jobs->nr = 0;
 	jobs->at = n == 0 ? NULL : calloc(n, sizeof(*jobs->at));
 	if (n > 0 && jobs->at == NULL)
 		return false;
 	for_each_page(s, r, page)
-		if (s->device->pages[page].state == PAGE_ABSENT &&
-		    page_tier(s->device, page) == TIER_STREAMED)
+		if (d->pages[page].state == PAGE_ABSENT &&
+		    page_tier(d, page) == TIER_STREAMED)
 			jobs->at[jobs->nr++].page = page;
 	return true;
 }
@@ -642,24 +638,23 @@ static void complain(struct page_set *s, uint32_t lack)
  * Decides.  On success every page of the set is present, this thread's
  * (jobs) or pinned.  pool_lock may be dropped and retaken on the way.
  */
-static CUresult decide(struct page_set *s, struct jobs *jobs)
-	REQUIRES(&s->device->pool_lock)
+static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
 	struct tenancy *t = d->tenancy;
 	uint64_t deadline = tenancy_deadline();
 	uint32_t missing, lack, held;
 	bool late = false;
 
 	for (;;) {
-		if (!set_stamp(s, &missing)) {
+		if (!set_stamp(d, s, &missing)) {
 			if (late)
 				return CUDA_ERROR_LAUNCH_TIMEOUT;
 			late = !lock_wait(&d->pool_lock, &d->pool_cond,
 				deadline);
 			continue;
 		}
-		if (!jobs_collect(s, jobs, missing))
+		if (!jobs_collect(d, s, jobs, missing))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		lack = jobs_place(d, jobs);
 		if (lack == 0)
@@ -684,14 +679,13 @@ static CUresult decide(struct page_set *s, struct jobs *jobs)
 			t->slots[p->slot].used = true;
 		}
 	}
-	jobs_commit(s, jobs);
+	jobs_commit(d, s, jobs);
 	return CUDA_SUCCESS;
 }
 
-static void set_unpin(struct page_set *s) REQUIRES(&s->device->pool_lock)
+static void set_unpin(struct device *d, struct page_set *s)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
-
 	for_each_page(s, r, page)
 		if (d->pages[page].slot != SLOT_NONE)
 			unpin(&d->tenancy->slots[d->pages[page].slot]);
@@ -702,10 +696,10 @@ static void set_unpin(struct page_set *s) REQUIRES(&s->device->pool_lock)
  * With everything there: marks what the call may write, and lists the events
  * its stream must wait for.  false: a resident page is leaving; start over.
  */
-static bool settle(struct page_set *s, struct event **events, uint32_t *n)
-	REQUIRES(&s->device->pool_lock)
+static bool settle(struct device *d, struct page_set *s,
+	struct event **events, uint32_t *n)
+	REQUIRES(&d->pool_lock)
 {
-	struct device *d = s->device;
 	struct event *last = NULL;
 
 	for_each_page(s, r, page)
@@ -763,7 +757,7 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 
 	*again = false;
 	lock_acquire(&d->pool_lock);
-	r = decide(s, &jobs);
+	r = decide(d, s, &jobs);
 	lock_release(&d->pool_lock);
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -771,15 +765,15 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 		r = jobs_run(s, &jobs);
 	lock_acquire(&d->pool_lock);
 	if (r != CUDA_SUCCESS) {
-		jobs_fail(s, &jobs);	/* and undoes the pins of its own */
-		set_unpin(s);
+		jobs_fail(d, s, &jobs);	/* and undoes the pins of its own */
+		set_unpin(d, s);
 	} else {
-		jobs_finish(s, &jobs);
+		jobs_finish(d, s, &jobs);
 		section_open();
-		*again = !settle(s, events, &n);
+		*again = !settle(d, s, events, &n);
 		if (*again) {
 			section_close();
-			set_unpin(s);
+			set_unpin(d, s);
 		}
 	}
 	lock_release(&d->pool_lock);
@@ -789,7 +783,7 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 	r = order_after(s, events, n);
 	if (r != CUDA_SUCCESS) {
 		lock_acquire(&d->pool_lock);
-		set_unpin(s);
+		set_unpin(d, s);
 		lock_release(&d->pool_lock);
 		section_close();
 	}
@@ -813,7 +807,7 @@ CUresult tenancy_acquire(struct page_set *s)
 	return r;
 }
 
-/* ---- release -------------------------------------------------------------------------- */
+/* ---- release ---- */
 
 static unsigned long stream_thread(CUstream s)
 {
@@ -869,10 +863,11 @@ static bool reader_add(struct slot *slot, const struct reader *who)
 	return true;
 }
 
-static bool set_has_slot(struct page_set *s) REQUIRES(&s->device->pool_lock)
+static bool set_has_slot(struct device *d, struct page_set *s)
+	REQUIRES(&d->pool_lock)
 {
 	for_each_page(s, r, page)
-		if (s->device->pages[page].slot != SLOT_NONE)
+		if (d->pages[page].slot != SLOT_NONE)
 			return true;
 	return false;
 }
@@ -890,7 +885,7 @@ void tenancy_release(struct page_set *s)
 	bool kept = true, slots;
 
 	lock_acquire(&d->pool_lock);
-	slots = set_has_slot(s);
+	slots = set_has_slot(d, s);
 	lock_release(&d->pool_lock);
 	if (slots) {
 		who.event = event_record(s->context, s->stream, &r);
@@ -908,20 +903,20 @@ void tenancy_release(struct page_set *s)
 					&who);
 		}
 	if (kept)
-		set_unpin(s);
+		set_unpin(d, s);
 	lock_release(&d->pool_lock);
 	if (!kept) {
 		/* No memory to note the reader: see it through, pinned. */
 		event_wait(who.event);
 		lock_acquire(&d->pool_lock);
-		set_unpin(s);
+		set_unpin(d, s);
 		lock_release(&d->pool_lock);
 	}
 	event_put(who.event);
 	section_close();
 }
 
-/* ---- uploads that need no GPU ------------------------------------------------------------ */
+/* ---- uploads that need no GPU ---- */
 
 bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src, size_t n)
 {

@@ -135,7 +135,7 @@ static bool switched_off(void)
 	return now == 1;
 }
 
-/* ---- dlsym --------------------------------------------------------------- */
+/* ---- dlsym ---- */
 
 /* Whether a driver that is loaded has the function, whoever can see it. */
 static bool driver_has(const char *name)
@@ -191,7 +191,7 @@ struct answer resolve_dlsym(void *handle, const char *name, void *caller)
 	return (struct answer){ (uintptr_t)wrapper, NULL };
 }
 
-/* ---- dlopen -------------------------------------------------------------- */
+/* ---- dlopen ---- */
 
 static bool drops_deepbind(void)
 {
@@ -220,7 +220,7 @@ struct answer resolve_dlopen(const char *file, int mode)
 		(void *)get_dlopen() };
 }
 
-/* ---- cuGetProcAddress ---------------------------------------------------- */
+/* ---- cuGetProcAddress ---- */
 
 /*
  * The driver decides what a name, version and flags mean; only the address it

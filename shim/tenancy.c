@@ -24,7 +24,7 @@ uint64_t tenancy_deadline(void)
 	return lock_now_ns() + conf.wait_ms * 1000000ull;
 }
 
-/* ---- the layout "on demand" ------------------------------------------------------ */
+/* ---- the layout "on demand" ---- */
 
 static uint64_t on_demand_pool_bytes(const struct device *d)
 {
@@ -109,7 +109,7 @@ void resident_remove(struct device *d, uint32_t page)
 	stat_sub(resident_bytes, d->page_size);
 }
 
-/* ---- a new allocation -------------------------------------------------------------- */
+/* ---- a new allocation ---- */
 
 static uint32_t page_len(const struct device *d, const struct alloc *a,
 	uint32_t i)
@@ -266,7 +266,7 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 	return r;
 }
 
-/* ---- the end of an allocation -------------------------------------------------------- */
+/* ---- the end of an allocation ---- */
 
 /* Waits until no thread moves or pins a page of it. */
 static void drop_settle(struct device *d, struct alloc *a)
@@ -397,7 +397,7 @@ CUresult tenancy_drop(struct device *d, struct alloc *a)
 	return r;
 }
 
-/* ---- questions ------------------------------------------------------------------------- */
+/* ---- questions ---- */
 
 uint64_t tenancy_evictable(struct device *d)
 {

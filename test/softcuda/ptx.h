@@ -35,7 +35,7 @@ enum ptx_status {
 	PTX_DEADLOCK,		/* a barrier that can never be met */
 };
 
-/* ---- modules --------------------------------------------------------------- */
+/* ---- modules ---- */
 
 /*
  * Parses `len` bytes of PTX (NULs at the end are ignored).  On success *out is
@@ -51,7 +51,7 @@ void ptx_module_destroy(struct ptx_module *m);
 unsigned ptx_module_target(const struct ptx_module *m);
 unsigned ptx_module_version(const struct ptx_module *m);
 
-/* ---- module variables (.global and .const) --------------------------------- */
+/* ---- module variables (.global and .const) ---- */
 
 struct ptx_variable {
 	const char *name;	/* borrowed from the module */
@@ -71,7 +71,7 @@ struct ptx_variable *ptx_module_variable(struct ptx_module *m, size_t i);
 enum ptx_status ptx_module_relocate(struct ptx_module *m,
 	struct ptx_error *err);
 
-/* ---- kernels ---------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 struct ptx_kernel *ptx_module_kernel(struct ptx_module *m, const char *name);
 size_t ptx_module_nr_kernels(const struct ptx_module *m);
@@ -96,7 +96,7 @@ struct ptx_kernel_info {
 
 void ptx_kernel_info(const struct ptx_kernel *k, struct ptx_kernel_info *out);
 
-/* ---- running ------------------------------------------------------------------ */
+/* ---- running ---- */
 
 /* A stretch of device memory that is contiguous in host memory. */
 struct ptx_run {
