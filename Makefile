@@ -193,6 +193,31 @@ TOOL_TESTS := \
 
 # cases of test/dispatch/run.sh
 DISPATCH := \
+	absent \
+	close \
+	deepbind \
+	deepbind-keep \
+	default \
+	dlsym \
+	early \
+	exit \
+	fork \
+	fork-first \
+	inert \
+	interposer \
+	linked \
+	names \
+	next \
+	none \
+	origin \
+	own-exports \
+	plugin \
+	plugin-old \
+	procaddr \
+	runtime \
+	strict \
+	threads \
+	versions \
 	# EOL
 
 MANPAGES := \
@@ -299,10 +324,85 @@ $(B)/bench/bench_ptx: $(call obj,test/bench/bench_ptx.c $(PTX_SRCS))
 bench: $(B)/bench/bench_launch $(B)/bench/bench_ptx $(B)/libballast.so
 	$(Q)B=$(B) test/bench/run.sh
 
+# ---- the dispatch tests' programs, on the null driver -------------------------
+
+D := $(B)/dispatch
+DT := $(O)/test/dispatch
+DISPATCH_TESTS := $(D)/ways $(D)/linked $(D)/early $(D)/plugin.so \
+	$(D)/plugin-old.so $(D)/names.so $(D)/libnext.so $(D)/interposer.so \
+	$(D)/sub/liborigin.so $(D)/own-exports/libcuda.so.1
+
+$(DT)/%.o: OBJ_CFLAGS := -Itest/include -Wno-address
+# One source, two objects.
+$(DT)/plugin-old.o: test/dispatch/plugin.c
+$(DT)/next-base.o: test/dispatch/next.c
+$(DT)/origin.o: test/dispatch/next.c
+$(DT)/plugin-old.o: OBJ_CFLAGS += -DPLUGIN_OLD
+$(DT)/next-base.o: OBJ_CFLAGS += -DNEXT_BASE
+$(DT)/origin.o: OBJ_CFLAGS += -DNEXT_BASE -Dnext_value=origin_ok
+$(DT)/plugin-old.o $(DT)/next-base.o $(DT)/origin.o:
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_CFLAGS) -MMD -MP -c -o $@ $<
+
+# -rpath gives RUNPATH, which, unlike RPATH, goes by the caller of dlopen.
+$(D)/ways: $(DT)/ways.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -Wl,--enable-new-dtags \
+		-Wl,-rpath,'$$ORIGIN/sub' -lpthread -ldl
+
+$(D)/linked: $(DT)/linked.o $(B)/bench/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda -lpthread -ldl
+
+$(D)/%.so: $(DT)/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -ldl
+
+$(D)/sub/liborigin.so: $(DT)/origin.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -Wl,-soname,$(@F)
+
+# Its own functions, whatever is preloaded.
+$(D)/names.so: $(DT)/names.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -Wl,-Bsymbolic
+
+$(D)/libnext-base.so: $(DT)/next-base.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -Wl,-soname,$(@F)
+
+$(D)/libnext.so: $(DT)/next.o $(D)/libnext-base.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -Wl,--no-as-needed -L$(D) \
+		-lnext-base -Wl,-rpath,'$$ORIGIN' -ldl
+
+$(D)/early: $(DT)/early_main.o $(D)/libearly.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(D) -learly -Wl,-rpath,'$$ORIGIN'
+
+$(D)/libearly.so: $(DT)/early.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< $(LD_SAN) -Wl,-soname,$(@F) -ldl
+
+# Without -Bsymbolic the driver's calls of its own exports come to Ballast.
+$(D)/own-exports/libcuda.so.1: \
+		$(call obj,test/bench/null.c test/bench/null_names.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1
+
 # ---- checking, installing ----------------------------------------------------
 
 # make check T=name runs the tests whose name contains it.
-check: deps all $(DISPATCH_TESTS)
+check: deps all $$(DISPATCH_TESTS)
 	$(Q)B=$(B) O=$(O) CC='$(CC)' SAN=$(SAN) test/run.sh $(T:%=-f %) \
 		$(UNIT:%=unit/%) $(if $(SAN),,$(CHECKS:%=check/%)) \
 		$(DISPATCH:%=dispatch/%) $(if $(SAN),,$(TOOL_TESTS:%=tools/%)) \

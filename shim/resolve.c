@@ -137,20 +137,19 @@ static bool switched_off(void)
 
 /* ---- dlsym ---- */
 
-/* Whether a driver that is loaded has the function, whoever can see it. */
-static bool driver_has(const char *name)
+/* The function in a driver that is loaded, whoever can see it, or NULL. */
+static void *in_any_driver(const char *name)
 {
-	void *h;
-	bool has;
+	void *p = resolve_symbol(RTLD_NEXT, name), *h;
 
-	if (resolve_symbol(RTLD_NEXT, name) != NULL)
-		return true;
+	if (p != NULL)
+		return p;
 	h = resolve_open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (h == NULL)
-		return false;
-	has = resolve_symbol(h, name) != NULL;
+		return NULL;
+	p = resolve_symbol(h, name);
 	dlclose(h);
-	return has;
+	return p;
 }
 
 static bool is_ours(const char *name, const void *p)
@@ -166,7 +165,7 @@ struct answer resolve_dlsym(void *handle, const char *name, void *caller)
 
 	if (name == NULL || name[0] != 'c' || name[1] != 'u')
 		return go_on;
-	if (handle == RTLD_NEXT || switched_off())
+	if (handle == RTLD_NEXT)
 		return go_on;
 	wrapper = api_wrapper_named(name);
 	/* A driver that asks for itself (WSL's loads another) gets itself. */
@@ -181,12 +180,14 @@ struct answer resolve_dlsym(void *handle, const char *name, void *caller)
 		 * that may not exist.  The look-up behind us then fails with
 		 * the message that the program would have got.
 		 */
-		if (driver_has(name))
-			return (struct answer){ (uintptr_t)wrapper, NULL };
-		found = fn(RTLD_NEXT, name);
+		found = in_any_driver(name);
+		if (found == NULL)
+			found = fn(RTLD_NEXT, name);
+		else if (!switched_off())
+			found = wrapper;
 		return (struct answer){ (uintptr_t)found, NULL };
 	}
-	if (!resolve_in_driver(found) || !api_bind(handle))
+	if (switched_off() || !resolve_in_driver(found) || !api_bind(handle))
 		return go_on;
 	return (struct answer){ (uintptr_t)wrapper, NULL };
 }
