@@ -94,6 +94,7 @@ STATE_SRCS := \
 	shim/issue_mem.c \
 	shim/kernarg.c \
 	shim/mover.c \
+	shim/page_set.c \
 	shim/pool.c \
 	shim/section.c \
 	shim/tenancy.c \

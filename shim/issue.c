@@ -5,9 +5,6 @@
  */
 #include "shim/issue.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "shim/api_table.h"
 #include "shim/init.h"
 #include "shim/kernarg.h"
@@ -15,84 +12,7 @@
 #include "shim/section.h"
 #include "shim/stats.h"
 
-/* ---- sets ---- */
-
-static void set_init(struct issue *i, struct device *d, CUstream s,
-	bool launch)
-{
-	i->set.device = d;
-	i->set.context = NULL;
-	i->set.stream = s;
-	i->set.ranges = i->few;
-	i->set.nr = 0;
-	i->set.writes = true;
-	i->set.launch = launch;
-	i->max_ranges = ISSUE_RANGES;
-}
-
-static void set_fini(struct issue *i)
-{
-	if (i->set.ranges != i->few)
-		free(i->set.ranges);
-	i->set.ranges = i->few;
-	i->set.nr = 0;
-}
-
-static bool set_reserve(struct issue *i)
-{
-	struct page_range *grown;
-
-	if (i->set.nr < i->max_ranges)
-		return true;
-	grown = malloc(2 * i->max_ranges * sizeof(*grown));
-	if (grown == NULL)
-		return false;
-	memcpy(grown, i->set.ranges, i->set.nr * sizeof(*grown));
-	if (i->set.ranges != i->few)
-		free(i->set.ranges);
-	i->set.ranges = grown;
-	i->max_ranges *= 2;
-	return true;
-}
-
-/* Adds pages [first, last], keeping ranges in order and apart. */
-static bool set_add(struct issue *i, uint32_t first, uint32_t last)
-{
-	struct page_range *r = i->set.ranges;
-	uint32_t at = 0, end;
-
-	while (at < i->set.nr && r[at].first + r[at].nr < first)
-		at++;
-	/* Ranges [at, end) touch or overlap the new one. */
-	for (end = at; end < i->set.nr && r[end].first <= last + 1; end++) {
-		if (r[end].first < first)
-			first = r[end].first;
-		if (r[end].first + r[end].nr - 1 > last)
-			last = r[end].first + r[end].nr - 1;
-	}
-	if (end == at) {
-		if (!set_reserve(i))
-			return false;
-		r = i->set.ranges;
-		memmove(&r[at + 1], &r[at], (i->set.nr - at) * sizeof(*r));
-		i->set.nr++;
-	} else {
-		memmove(&r[at + 1], &r[end],
-			(i->set.nr - end) * sizeof(*r));
-		i->set.nr -= end - at - 1;
-	}
-	r[at] = (struct page_range){ .first = first, .nr = last - first + 1 };
-	return true;
-}
-
-static uint64_t set_pages(const struct issue *i)
-{
-	uint64_t n = 0;
-
-	for (uint32_t r = 0; r < i->set.nr; r++)
-		n += i->set.ranges[r].nr;
-	return n;
-}
+/* ---- holding ---- */
 
 /* Acquires the set; on failure the issue is over with its result set. */
 static bool hold(struct issue *i)
@@ -101,7 +21,7 @@ static bool hold(struct issue *i)
 	i->result = i->set.context == NULL ? CUDA_ERROR_INVALID_CONTEXT :
 		tenancy_acquire(&i->set);
 	if (i->result != CUDA_SUCCESS) {
-		set_fini(i);
+		page_set_clear(&i->set);
 		return false;
 	}
 	i->kind = ISSUE_HELD;
@@ -110,12 +30,12 @@ static bool hold(struct issue *i)
 
 static void let_go(struct issue *i)
 {
-	if (i->kind == ISSUE_OPEN)
+	if (i->kind == ISSUE_OPEN) {
 		section_close();
-	else if (i->kind == ISSUE_HELD)
+	} else if (i->kind == ISSUE_HELD) {
 		tenancy_release(&i->set);
-	if (i->kind == ISSUE_HELD)
-		set_fini(i);
+		page_set_clear(&i->set);
+	}
 	i->kind = ISSUE_PASS;
 }
 
@@ -190,7 +110,7 @@ static bool visit_collect(void *arg, uint64_t word)
 	c->failed = c->issue->set.device != d;
 	if (!c->failed) {
 		alloc_reach(d, a, word, c->narrow, &from, &to);
-		c->failed = !set_add(c->issue, device_page(d, from),
+		c->failed = !page_set_add(&c->issue->set, device_page(d, from),
 			device_page(d, to - 1));
 	}
 	return !c->failed;
@@ -216,21 +136,22 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 	struct collect c = { .issue = i };
 
 	stat_add(launches_streamed, 1);
-	set_init(i, NULL, s, true);
+	page_set_init(&i->set, NULL, s);
+	i->set.writes = i->set.launch = true;
 	if (is_capturing(s))
 		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
 			"its stream is capturing, and memory that is not all "
 			"on the GPU cannot be captured yet");
 	kernarg_walk(k, params, extra, visit_collect, &c);
 	if (!c.failed && i->set.device != NULL &&
-	    set_pages(i) > tenancy_most_pages(i->set.device)) {
+	    page_set_pages(&i->set) > tenancy_most_pages(i->set.device)) {
 		/* More than the GPU holds: only the spans pointed at. */
 		c.narrow = true;
-		set_fini(i);
+		page_set_clear(&i->set);
 		kernarg_walk(k, params, extra, visit_collect, &c);
 	}
 	if (c.failed) {
-		set_fini(i);
+		page_set_clear(&i->set);
 		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,
 			"it mixes swapped memory of several devices");
 	}
@@ -328,7 +249,7 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	if (!unsettled(a_dst) && !unsettled(a_src))
 		return true;
 	let_go(i);
-	set_init(i, a_dst != NULL ? d_dst : d_src, s, false);
+	page_set_init(&i->set, a_dst != NULL ? d_dst : d_src, s);
 	i->pieces = true;
 	if (is_capturing(s)) {
 		log_once(LOG_ERROR, "a copy is refused: its stream is "
@@ -363,7 +284,7 @@ static bool add_range(struct issue *i, CUdeviceptr p, size_t n)
 	struct device *d = device_find(p);
 
 	return d == NULL || d != i->set.device ||
-		set_add(i, device_page(d, p), device_page(d, p + n - 1));
+		page_set_add(&i->set, device_page(d, p), device_page(d, p + n - 1));
 }
 
 static bool piece_begin(struct issue *i)
@@ -388,7 +309,7 @@ static bool piece_begin(struct issue *i)
 		i->n = piece_size(i->src, i->n, most);
 	if (!add_range(i, i->dst, i->n) ||
 	    (!fill && !add_range(i, i->src, i->n))) {
-		set_fini(i);
+		page_set_clear(&i->set);
 		i->result = CUDA_ERROR_OUT_OF_MEMORY;
 		return false;
 	}

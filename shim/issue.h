@@ -31,8 +31,6 @@
 #include "shim/cuda_abi.h"
 #include "shim/tenancy.h"
 
-#define ISSUE_RANGES 16
-
 enum issue_kind {
 	ISSUE_PASS,	/* nothing of ours is touched */
 	ISSUE_OPEN,	/* resident memory only: an open section */
@@ -48,8 +46,6 @@ struct issue {
 	enum issue_kind kind;
 	CUresult result;	/* of our own part; begin sets it in any case */
 	struct page_set set;
-	struct page_range few[ISSUE_RANGES];
-	uint32_t max_ranges;
 	/* Copies: the piece to issue now, and what is left after it. */
 	CUdeviceptr dst;
 	CUdeviceptr src;

@@ -44,19 +44,6 @@ struct jobs {
 	struct event *fetched;	/* owned; behind all copies */
 };
 
-#define for_each_page(s, r, page) \
-	for (uint32_t r = 0; r < (s)->nr; r++) \
-		for (uint32_t page = (s)->ranges[r].first; \
-		     page < (s)->ranges[r].first + (s)->ranges[r].nr; page++)
-
-bool set_has(const struct page_set *s, uint32_t page)
-{
-	for (uint32_t i = 0; s != NULL && i < s->nr; i++)
-		if (page - s->ranges[i].first < s->ranges[i].nr)
-			return true;
-	return false;
-}
-
 /* ---- size of the pool ---- */
 
 uint32_t pool_target(const struct device *d)
@@ -617,11 +604,9 @@ static bool jobs_collect(struct device *d, struct page_set *s,
 static void complain(struct page_set *s, uint32_t lack)
 {
 	struct device *d = s->device;
-	uint64_t need = 0;
+	uint64_t need = page_set_pages(s) << d->page_shift;
 	char need_text[16], budget[16];
 
-	for (uint32_t i = 0; i < s->nr; i++)
-		need += (uint64_t)s->ranges[i].nr << d->page_shift;
 	if (need <= d->tenancy->complained)
 		return;
 	d->tenancy->complained = need;
@@ -724,15 +709,6 @@ static bool settle(struct device *d, struct page_set *s,
 	return true;
 }
 
-static uint32_t set_pages(const struct page_set *s)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < s->nr; i++)
-		n += s->ranges[i].nr;
-	return n;
-}
-
 static CUresult order_after(struct page_set *s, struct event **events,
 	uint32_t n)
 {
@@ -798,7 +774,7 @@ CUresult tenancy_acquire(struct page_set *s)
 
 	if (!context_ready(s->context))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	events = malloc((set_pages(s) + 1) * sizeof(*events));
+	events = malloc((page_set_pages(s) + 1) * sizeof(*events));
 	if (events == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	while (again && r == CUDA_SUCCESS)

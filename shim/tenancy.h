@@ -24,6 +24,7 @@
 #include "shim/compiler.h"
 #include "shim/context.h"
 #include "shim/device.h"
+#include "shim/page_set.h"
 
 #define SLOT_NONE UINT32_MAX
 #define SLOT_ANY (UINT32_MAX - 1)
@@ -44,22 +45,6 @@ struct layout {
 
 extern const struct layout layout_on_demand;
 
-struct page_range {
-	uint32_t first;
-	uint32_t nr;
-};
-
-/* What one launch or copy touches.  The caller owns all of it. */
-struct page_set {
-	struct device *device;
-	struct context *context;	/* current; made ready by acquire */
-	CUstream stream;		/* 0x1 and 0x2 for the default ones */
-	struct page_range *ranges;	/* by rising page, not overlapping */
-	uint32_t nr;
-	bool writes;			/* it may change the pages */
-	bool launch;			/* by a kernel */
-};
-
 /* 0 or -ENOMEM; after chunk_start and alloc_start. */
 int tenancy_start(struct device *d) WARN_UNUSED;
 /* Takes effect for pages that are placed from now on. */
@@ -78,7 +63,7 @@ CUresult tenancy_back(struct device *d, struct alloc *a) WARN_UNUSED;
 CUresult tenancy_drop(struct device *d, struct alloc *a);
 
 /*
- * Makes the set present and ordered before what the stream does next, pins it
+ * Makes the set present (s->context is current) and ordered before what the stream does next, pins it
  * and opens this thread's issue section.  On failure nothing is pinned and the
  * section is closed.  CUDA_ERROR_OUT_OF_MEMORY: the set is more than the GPU
  * can hold, or the arena is full (logged once per size).

@@ -98,6 +98,4 @@ uint32_t pool_target(const struct device *d);
 uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 	uint32_t *chunks) REQUIRES(&d->pool_lock);
 
-bool set_has(const struct page_set *s, uint32_t page);
-
 #endif
