@@ -170,9 +170,11 @@ E2E := \
 	# EOL
 
 UNIT := \
+	test_alloc \
 	test_conf \
 	test_lock \
 	test_log \
+	test_page_set \
 	test_stats \
 	# EOL
 
@@ -287,9 +289,11 @@ $(B)/e2e/%: $(O)/test/e2e/%.o $(B)/softcuda/libcuda.so.1
 $(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
 
 # Unit tests use Check; what they link besides themselves is listed here.
+UNIT_OBJS_test_alloc := shim/lock.c shim/log.c
 UNIT_OBJS_test_conf := shim/conf.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
+UNIT_OBJS_test_page_set := shim/page_set.c
 UNIT_OBJS_test_stats := shim/stats.c
 
 CHECK_LIBS = $(shell pkg-config --libs check)
