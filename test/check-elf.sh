@@ -23,7 +23,7 @@ for lib in $needed; do
 	esac
 done
 
-newest=$(readelf -V "$so" | sed -n '/version needs/,$p' |
+newest=$(readelf -V "$so" | sed -n '/Version needs/,$p' |
 	grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1)
 if [ "$(printf '%s\nGLIBC_2.34\n' "$newest" | sort -V | tail -n 1)" != \
 		GLIBC_2.34 ]; then

@@ -30,10 +30,10 @@ ends='exit|_exit|_Exit|quick_exit|abort|__assert_fail|__assert|perror'
 ends="$ends|__builtin_trap|raise|err|errx|error"
 prints='printf|puts|putchar|fprintf|fputs|fwrite|fputc|__printf_chk'
 prints="$prints|__fprintf_chk|vprintf|vfprintf|psignal"
-hangs='sleep|usleep|nanosleep|clock_nanosleep|system|popen|fork|vfork'
+hangs='sleep|usleep|system|popen|fork|vfork|pause|sigsuspend'
 forbid shim "$ends" "the host program must go on"
 forbid shim "$prints" "output goes through log.c"
-forbid shim "$hangs" "not in the host program's threads"
+forbid shim "$hangs" "not in the host program"
 forbid shim 'dlsym|dlopen|dlmopen' "resolve.c has the real ones"
 forbid shim 'cu[A-Z][A-Za-z0-9_]*' "the driver is called through real" \
 	api_table

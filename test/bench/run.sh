@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# "make bench": runs the measurements, prints a table and writes
+# $B/bench.jsonl, one object a line: name, value, unit, better (lower or
+# higher), limit (null where there is none) and spread, (max - min) / median
+# over the repetitions.
+#
+# A launch is measured in three kinds of process, in turn, on one core: with
+# the null driver alone, with Ballast preloaded and switched off, with Ballast
+# active and all eight pointers in managed memory.  What Ballast adds is the
+# median of the differences within a turn.
+
+set -eu
+
+B=${B:-build}
+CORE=${CORE:-$(($(nproc) - 1))}
+TURNS=${TURNS:-9}
+out=$B/bench.jsonl
+lib=$PWD/$B/libballast.so
+null=$PWD/$B/bench
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+for v in $(env | sed -n 's/^\(BALLAST_[A-Z0-9_]*\)=.*/\1/p'); do
+	unset "$v"
+done
+
+one()
+{
+	env LD_LIBRARY_PATH="$null" "$@" taskset -c "$CORE" "$B/bench/bench_launch"
+}
+
+# With Ballast active: without managed allocations the number means nothing.
+active()
+{
+	rm -f "$tmp/log"
+	one BALLAST_LOG_FILE="$tmp/log" LD_PRELOAD="$lib"
+	grep -q ' managed .* in 8 allocations' "$tmp/log" || {
+		echo "the eight allocations were not managed:" >&2
+		cat "$tmp/log" >&2
+		return 1
+	}
+}
+
+: >"$tmp/turns"
+i=0
+while [ $i -lt "$TURNS" ]; do
+	a=$(one)
+	b=$(one BALLAST_ENABLED=0 LD_PRELOAD="$lib")
+	c=$(active)
+	echo "$a $b $c" >>"$tmp/turns"
+	i=$((i + 1))
+done
+
+# row NAME COLUMN LIMIT: median and spread of column - column 1.
+row()
+{
+	awk -v c="$2" '{ print $c - $1 }' "$tmp/turns" | sort -n |
+		awk -v n="$1" -v l="$3" '{ v[NR] = $1 } END {
+			m = v[int((NR + 1) / 2)]
+			s = m ? (v[NR] - v[1]) / (m < 0 ? -m : m) : 0
+			printf "{\"name\":\"%s\",\"value\":%.2f,", n, m
+			printf "\"unit\":\"ns\",\"better\":\"lower\","
+			printf "\"limit\":%s,\"spread\":%.3f}\n", l, s
+		}'
+}
+
+{
+	row launch8_resident_added_ns 3 100
+	row launch8_disabled_added_ns 2 20
+	if [ -x "$B/bench/bench_ptx" ]; then
+		taskset -c "$CORE" "$B/bench/bench_ptx"
+	fi
+} >"$tmp/jsonl"
+mv "$tmp/jsonl" "$out"
+
+awk '
+	function get(key,    v) {
+		v = $0
+		if (!sub(".*\"" key "\": *", "", v))
+			return ""
+		sub(/[,}].*/, "", v)
+		gsub(/"/, "", v)
+		return v
+	}
+	BEGIN {
+		printf "%-32s %12s %-10s %10s %8s\n", "measurement", "value",
+			"unit", "limit", "spread"
+	}
+	/^{/ {
+		v = get("value")
+		l = get("limit")
+		ok = 1
+		if (l != "" && l != "null")
+			ok = get("better") == "higher" ? v + 0 >= l + 0 : \
+				v + 0 <= l + 0
+		printf "%-32s %12.2f %-10s %10s %7.1f%%%s\n", get("name"), v,
+			get("unit"), l == "null" ? "-" : l,
+			100 * get("spread"), ok ? "" : "  beyond the limit"
+		bad += !ok
+	}
+	END { exit bad > 0 }' "$out" || {
+	echo "some measurements are beyond their limits"
+	exit 1
+}
