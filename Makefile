@@ -113,9 +113,23 @@ SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
 
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
+	test/softcuda/ptx_atom.c \
+	test/softcuda/ptx_cvt.c \
+	test/softcuda/ptx_decode.c \
+	test/softcuda/ptx_decode_flow.c \
+	test/softcuda/ptx_decode_mem.c \
 	test/softcuda/ptx_exec.c \
+	test/softcuda/ptx_lane.c \
 	test/softcuda/ptx_lex.c \
+	test/softcuda/ptx_mem.c \
+	test/softcuda/ptx_module.c \
+	test/softcuda/ptx_operand.c \
 	test/softcuda/ptx_parse.c \
+	test/softcuda/ptx_print.c \
+	test/softcuda/ptx_sym.c \
+	test/softcuda/ptx_table.c \
+	test/softcuda/ptx_vec.c \
+	test/softcuda/ptx_vec_avx2.c \
 	# EOL
 
 SOFTCUDA_SRCS := \
@@ -271,7 +285,11 @@ $(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS))
 
 # ---- the software driver -----------------------------------------------------
 
-$(call obj,$(PTX_SRCS)): OBJ_CFLAGS := -O3
+# Products and sums stay apart, so that every build computes the same bits.
+$(call obj,$(PTX_SRCS)): OBJ_CFLAGS := -O3 -ffp-contract=off \
+	-fno-trapping-math
+$(call obj,test/softcuda/ptx_vec_avx2.c): OBJ_CFLAGS += -mavx2 -mfma -mbmi \
+	-mbmi2 -mpopcnt
 $(B)/softcuda/libcuda.so.1: $(call obj,$(SOFTCUDA_SRCS) $(PTX_SRCS))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
