@@ -19,7 +19,7 @@
 	"	fma.rn.f32 %sum" #r ", %w3, %x3, %sum" #r ";\n"
 
 #define MATVEC_COLUMNS(off)						\
-	"	ld.global.v4.f32 {%x0, %x1, %x2, %x3}, [%x+" #off "];\n" \
+	"	ld.global.v4.f32 {%x0, %x1, %x2, %x3}, [%px+" #off "];\n" \
 	MATVEC_FMA(0, off) MATVEC_FMA(1, off) MATVEC_FMA(2, off)	\
 	MATVEC_FMA(3, off) MATVEC_FMA(4, off) MATVEC_FMA(5, off)	\
 	MATVEC_FMA(6, off) MATVEC_FMA(7, off)
@@ -227,7 +227,7 @@ static const char decoder_ptx[] =
 	"{\n"
 	"	.reg .pred %p;\n"
 	"	.reg .u32 %i, %n, %lane, %first, %cols;\n"
-	"	.reg .u64 %x, %y, %stride, %o;\n"
+	"	.reg .u64 %px, %y, %stride, %o;\n"
 	"	.reg .u64 %row<8>;\n"
 	"	.reg .f32 %w<4>, %x<4>, %sum<8>, %give, %keep;\n"
 	"\n"
@@ -241,14 +241,14 @@ static const char decoder_ptx[] =
 	"	ld.param.u32 %n, [rows];\n"
 	"	setp.ge.u32 %p, %first, %n;\n"
 	"	@%p ret;\n"
-	"	ld.param.u64 %x, [x];\n"
-	"	cvta.to.global.u64 %x, %x;\n"
+	"	ld.param.u64 %px, [x];\n"
+	"	cvta.to.global.u64 %px, %px;\n"
 	"	ld.param.u64 %row0, [w];\n"
 	"	cvta.to.global.u64 %row0, %row0;\n"
 	"	ld.param.u32 %cols, [cols];\n"
 	"	mul.wide.u32 %stride, %cols, 4;\n"
 	"	mul.wide.u32 %o, %lane, 16;\n"
-	"	add.u64 %x, %x, %o;\n"
+	"	add.u64 %px, %px, %o;\n"
 	"	add.u64 %row0, %row0, %o;\n"
 	"	cvt.u64.u32 %o, %first;\n"
 	"	mad.lo.u64 %row0, %o, %stride, %row0;\n"
@@ -259,7 +259,7 @@ static const char decoder_ptx[] =
 	"COLUMNS:\n"
 	MATVEC_COLUMNS(0) MATVEC_COLUMNS(512)
 	MATVEC_COLUMNS(1024) MATVEC_COLUMNS(1536)
-	"	add.u64 %x, %x, 2048;\n"
+	"	add.u64 %px, %px, 2048;\n"
 	MATVEC_NEXT(0) MATVEC_NEXT(1) MATVEC_NEXT(2) MATVEC_NEXT(3)
 	MATVEC_NEXT(4) MATVEC_NEXT(5) MATVEC_NEXT(6) MATVEC_NEXT(7)
 	"	sub.u32 %cols, %cols, 512;\n"
