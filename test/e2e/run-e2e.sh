@@ -116,15 +116,21 @@ counter()
 
 soft_env=$(settings SOFTCUDA "$soft")
 expected=0
-if has fail; then
-	expected=1
-fi
+text=$(echo ",$flags," | sed -n 's/.*,fail=\([^,]*\),.*/\1/p')
+[ -z "$text" ] || expected=1
+
+# The program must have failed for the reason given.
+failed_right()
+{
+	grep -qF -- "$text" "$tmp/err" || fail "it did not say \"$text\""
+}
 
 if [ "$ballast" = - ]; then
 	# shellcheck disable=SC2086 # one assignment a word
 	run "" $soft_env
 	[ $rc -eq $expected ] || fail "exit status $rc"
 	[ ! -s "$tmp/report" ] || fail "the driver reported errors"
+	[ -z "$text" ] || failed_right
 	exit 0
 fi
 
@@ -139,7 +145,8 @@ run "${rt:+$rt:}$PWD/$B/libballast.so" "BALLAST_LOG_FILE=$tmp/log" \
 	$soft_env $(settings BALLAST "$ballast")
 [ $rc -eq $expected ] || fail "exit status $rc"
 [ ! -s "$tmp/report" ] || fail "the driver reported errors"
-if has fail; then
+if [ -n "$text" ]; then
+	failed_right
 	exit 0
 fi
 results "$tmp/out" >"$tmp/got"
