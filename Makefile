@@ -173,14 +173,23 @@ TOOL_SRCS := \
 	# EOL
 
 E2E := \
+	async_copies \
+	contexts \
 	copies \
 	decoder \
 	layers \
+	matmul \
+	memset \
 	mtstreams \
 	onebuf \
+	procaddr \
 	reuse \
+	streams \
 	struct_args \
+	threads \
 	train \
+	vecadd \
+	vmm \
 	# EOL
 
 UNIT := \
@@ -189,6 +198,11 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_softcuda_memory \
+	test_softcuda_procaddr \
+	test_softcuda_race \
+	test_softcuda_sim \
+	test_softcuda_vmm \
 	test_stats \
 	# EOL
 
@@ -200,6 +214,7 @@ CHECKS := \
 	exports \
 	layers \
 	purity \
+	softcuda \
 	style \
 	thread-safety \
 	# EOL
@@ -312,6 +327,11 @@ UNIT_OBJS_test_conf := shim/conf.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 UNIT_OBJS_test_page_set := shim/page_set.c
+UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_stats := shim/stats.c
 
 CHECK_LIBS = $(shell pkg-config --libs check)
