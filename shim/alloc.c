@@ -291,31 +291,44 @@ out:
 	lock_release(&d->alloc_lock);
 }
 
-void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p, bool narrow,
-	CUdeviceptr *from, CUdeviceptr *to)
+/* The last span at or before off, or -1; a passed one where `passed`. */
+static int64_t span_before(const struct alloc *a, uint64_t off, bool passed)
+{
+	int64_t i = (int64_t)span_lower(a, off + 1) - 1;
+
+	while (i >= 0 && passed && !a->spans[i].passed)
+		i--;
+	return i;
+}
+
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t most, CUdeviceptr *from, CUdeviceptr *to)
 {
 	uint64_t off = p - a->base, lo = 0, hi = a->size;
-	uint32_t i, j;
+	int64_t at;
+	uint32_t j;
 
 	lock_acquire(&d->alloc_lock);
-	i = span_lower(a, off);
-	if (i < a->nr_spans && a->spans[i].offset == off)
-		a->spans[i].passed = true;
-	else if (i > 0)
-		i--;		/* the span that p lies in */
-	else
-		i = a->nr_spans;	/* p lies before every span */
-	for (j = i; j < a->nr_spans; j--) {
-		if (narrow || a->spans[j].passed) {
-			lo = a->spans[j].offset;
-			break;
-		}
-	}
-	for (j = span_lower(a, off + 1); j < a->nr_spans; j++) {
-		if (narrow || a->spans[j].passed) {
+	at = span_before(a, off, false);
+	if (at >= 0 && a->spans[at].offset == off)
+		a->spans[at].passed = true;
+	at = span_before(a, off, true);
+	if (at >= 0)
+		lo = a->spans[at].offset;
+	for (j = span_lower(a, off + 1); j < a->nr_spans; j++)
+		if (a->spans[j].passed) {
 			hi = a->spans[j].offset;
 			break;
 		}
+	if (off - lo > most) {
+		at = span_before(a, off, false);
+		lo = at >= 0 ? a->spans[at].offset : off - most;
+	}
+	if (hi - off > most) {
+		hi = off + most;
+		at = span_before(a, hi, false);
+		if (at >= 0 && a->spans[at].offset > off)
+			hi = a->spans[at].offset;
 	}
 	lock_release(&d->alloc_lock);
 	*from = a->base + lo;

@@ -63,11 +63,13 @@ struct alloc *alloc_claim_of(struct device *d, const struct context *c);
 /* An upload started at p. */
 void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
 /*
- * The reach of a pointer that a launch got: [*from, *to).  With `narrow` the
- * reach ends at the next span start of any kind (for launches whose reach is
- * more than the GPU can hold).
+ * The reach of a pointer that a launch got: [*from, *to).  For launches whose
+ * reach is more than the GPU can hold, it is cut, wide rather than narrow: more
+ * than `most` bytes above p end at the last span start of any kind within
+ * them (without one, after them); more than `most` bytes below p begin where
+ * p's span does (without one, `most` bytes below).
  */
-void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p, bool narrow,
-	CUdeviceptr *from, CUdeviceptr *to);
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t most, CUdeviceptr *from, CUdeviceptr *to);
 
 #endif

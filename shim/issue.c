@@ -89,7 +89,7 @@ static inline bool all_settled(const struct kernarg *k, void **params,
 
 struct collect {
 	struct issue *issue;
-	bool narrow;
+	uint64_t most;		/* bytes of one pointer's reach */
 	bool failed;
 };
 
@@ -109,7 +109,7 @@ static bool visit_collect(void *arg, uint64_t word)
 	/* Another device's memory must be at rest: nothing moves it for us. */
 	c->failed = c->issue->set.device != d;
 	if (!c->failed) {
-		alloc_reach(d, a, word, c->narrow, &from, &to);
+		alloc_reach(d, a, word, c->most, &from, &to);
 		c->failed = !page_set_add(&c->issue->set, device_page(d, from),
 			device_page(d, to - 1));
 	}
@@ -130,10 +130,43 @@ static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)
 	return refuse(i, r);
 }
 
+/*
+ * A reach that is more than the GPU can hold is a guess about memory whose
+ * other tensors no launch has named yet.  It is cut to the largest that fits:
+ * too wide is slow, and what is left out is unmapped, so that a guess that was
+ * too narrow faults rather than reads something else.
+ */
+static void set_narrow(struct issue *i, const struct kernarg *k, void **params,
+	void **extra, struct collect *c)
+{
+	struct device *d = i->set.device;
+	uint64_t pages, lo = 1, hi, mid;
+
+	if (d == NULL)
+		return;
+	hi = pages = tenancy_most_pages(d);
+	if (page_set_pages(&i->set) <= pages)
+		return;
+	/* The least, lo, is tried last where nothing fits: then it fails. */
+	while (lo < hi && !c->failed) {
+		mid = hi - (hi - lo) / 2;
+		c->most = mid << d->page_shift;
+		page_set_clear(&i->set);
+		kernarg_walk(k, params, extra, visit_collect, c);
+		if (page_set_pages(&i->set) <= pages)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	c->most = lo << d->page_shift;
+	page_set_clear(&i->set);
+	kernarg_walk(k, params, extra, visit_collect, c);
+}
+
 static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 	CUstream s, void **params, void **extra)
 {
-	struct collect c = { .issue = i };
+	struct collect c = { .issue = i, .most = UINT64_MAX };
 
 	stat_add(launches_streamed, 1);
 	page_set_init(&i->set, NULL, s);
@@ -143,13 +176,8 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 			"its stream is capturing, and memory that is not all "
 			"on the GPU cannot be captured yet");
 	kernarg_walk(k, params, extra, visit_collect, &c);
-	if (!c.failed && i->set.device != NULL &&
-	    page_set_pages(&i->set) > tenancy_most_pages(i->set.device)) {
-		/* More than the GPU holds: only the spans pointed at. */
-		c.narrow = true;
-		page_set_clear(&i->set);
-		kernarg_walk(k, params, extra, visit_collect, &c);
-	}
+	if (!c.failed)
+		set_narrow(i, k, params, extra, &c);
 	if (c.failed) {
 		page_set_clear(&i->set);
 		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,

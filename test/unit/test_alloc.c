@@ -110,18 +110,30 @@ START_TEST(test_claim)
 }
 END_TEST
 
-/* The rule in the header, word for word. */
+/* The rule in the header, word for word, over units. */
 static void reach_plainly(const bool *span, const bool *passed, uint64_t n,
-	uint64_t p, bool narrow, uint64_t *from, uint64_t *to)
+	uint64_t p, uint64_t most, uint64_t *from, uint64_t *to)
 {
 	*from = 0;
 	*to = n;
 	for (uint64_t i = 0; i <= p; i++)
-		if (span[i] && (narrow || passed[i]))
+		if (span[i] && passed[i])
 			*from = i;
 	for (uint64_t i = n - 1; i > p; i--)
-		if (span[i] && (narrow || passed[i]))
+		if (span[i] && passed[i])
 			*to = i;
+	if (p - *from > most) {
+		*from = p - most;
+		for (uint64_t i = 0; i <= p; i++)
+			if (span[i])
+				*from = i;
+	}
+	if (*to - p > most) {
+		*to = p + most;
+		for (uint64_t i = p + 1; i <= p + most; i++)
+			if (i < n && span[i])
+				*to = i;
+	}
 }
 
 START_TEST(test_reach)
@@ -134,7 +146,8 @@ START_TEST(test_reach)
 	for (int k = 0; k < 300; k++) {
 		uint64_t at = (uint64_t)rand() % UNITS, from, to;
 		CUdeviceptr lo, hi;
-		bool narrow = rand() % 4 == 0;
+		uint64_t most = rand() % 3 != 0 ? UNITS :
+			1 + (uint64_t)rand() % UNITS;
 
 		if (rand() % 3 == 0) {
 			alloc_span_add(&dev, a, a->base + at * UNIT);
@@ -145,8 +158,9 @@ START_TEST(test_reach)
 		}
 		if (span[at])
 			passed[at] = true;
-		reach_plainly(span, passed, UNITS, at, narrow, &from, &to);
-		alloc_reach(&dev, a, a->base + at * UNIT, narrow, &lo, &hi);
+		reach_plainly(span, passed, UNITS, at, most, &from, &to);
+		alloc_reach(&dev, a, a->base + at * UNIT, most * UNIT, &lo,
+			&hi);
 		ck_assert_uint_eq(lo - a->base, from * UNIT);
 		ck_assert_uint_eq(hi - a->base, to * UNIT);
 	}
@@ -159,21 +173,21 @@ START_TEST(test_reach_interior)
 	CUdeviceptr lo, hi;
 
 	/* Without uploads a pointer reaches all of its allocation. */
-	alloc_reach(&dev, a, a->base + 12345, false, &lo, &hi);
+	alloc_reach(&dev, a, a->base + 12345, UINT64_MAX, &lo, &hi);
 	ck_assert_uint_eq(lo, a->base);
 	ck_assert_uint_eq(hi, a->base + a->size);
 	/* An upload alone bounds nothing; one that was passed does. */
 	alloc_span_add(&dev, a, a->base);
 	alloc_span_add(&dev, a, a->base + 4096);
 	alloc_span_add(&dev, a, a->base + 8192);
-	alloc_reach(&dev, a, a->base, false, &lo, &hi);
+	alloc_reach(&dev, a, a->base, UINT64_MAX, &lo, &hi);
 	ck_assert_uint_eq(hi, a->base + a->size);
-	alloc_reach(&dev, a, a->base + 8192, false, &lo, &hi);
+	alloc_reach(&dev, a, a->base + 8192, UINT64_MAX, &lo, &hi);
 	ck_assert_uint_eq(lo, a->base + 8192);
-	alloc_reach(&dev, a, a->base, false, &lo, &hi);
+	alloc_reach(&dev, a, a->base, UINT64_MAX, &lo, &hi);
 	ck_assert_uint_eq(hi, a->base + 8192);
 	/* A pointer into a tensor's middle reaches its beginning too. */
-	alloc_reach(&dev, a, a->base + 5000, false, &lo, &hi);
+	alloc_reach(&dev, a, a->base + 5000, UINT64_MAX, &lo, &hi);
 	ck_assert_uint_eq(lo, a->base);
 	ck_assert_uint_eq(hi, a->base + 8192);
 }
