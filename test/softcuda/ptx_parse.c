@@ -643,10 +643,11 @@ static void function(struct ptx_parser *p, bool entry)
 	f->nr_out = early.nr_out;
 	f->out = early.out;
 	f->nr_in = f->nr_regs = 0;
-	/* the first rows are zero: "no operand", and addresses without one */
-	f->frame_size = 8 * PTX_LANES;
 	p->func = f;
 	p->pred_left = 0;
+	/* row 0 is zero: "no operand", and addresses without a register */
+	f->frame_size = f->nr_consts = 0;
+	ptx_const_row(p, PTX_CONST_VALUE, 0, 0, 8);
 	if (ptx_is_punct(p, '('))
 		parameters(p, false);
 	performance(p, f);
