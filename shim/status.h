@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `ballast run` learns from the processes it started.  The launcher makes
- * a sealed memory file and names it in BALLAST_STATUS_FD ("pid:fd:nonce"); a
+ * a sealed memory file and names it in BALLAST_STATUS ("pid:fd:nonce"); a
  * process in which Ballast becomes active opens it through /proc/<pid>/fd, so
  * no descriptor is inherited, closing descriptors or exec cannot lose it, and
  * nothing is left behind when the launcher is killed.  Optional throughout:
@@ -17,7 +17,7 @@
 
 #include "shim/compiler.h"
 
-#define STATUS_ENV "BALLAST_STATUS_FD"
+#define STATUS_ENV "BALLAST_STATUS"
 #define STATUS_MAGIC 0x3154415453534c42ull	/* "BLSSTAT1" in memory order */
 #define STATUS_VERSION 1
 #define STATUS_PIDS 64
@@ -39,7 +39,7 @@ struct launch_status {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t size;		/* of this struct */
-	uint64_t nonce;		/* as in BALLAST_STATUS_FD */
+	uint64_t nonce;		/* as in BALLAST_STATUS */
 	uint32_t nr_active;	/* processes in which Ballast became active */
 	uint32_t nr_passive;	/* processes in which it gave up */
 	uint32_t nr_managed;	/* processes with a managed allocation */
@@ -55,7 +55,7 @@ struct launch_status {
 
 /*
  * Maps the launcher's page: 0, -ENOENT without a launcher, or -errno when what
- * BALLAST_STATUS_FD names is not such a page.  The calls below do it themselves.
+ * BALLAST_STATUS names is not such a page.  The calls below do it themselves.
  */
 int status_open(void);
 /* Unmaps it; for tests. */

@@ -24,7 +24,8 @@
 
 struct run {
 	struct environ_list env;
-	bool dry_run, soft;
+	bool dry_run;
+	const char *soft;	/* "" or "key=value,..."; NULL: a real GPU */
 	char **argv;		/* the program and its arguments */
 	struct inspect program;
 };
@@ -98,8 +99,9 @@ static bool parse_options(struct run *run, int argc, char **argv)
 			environ_set_conf(env, CONF_ID_log_level, "debug");
 			break;
 		case OPT_SOFT:
-			run->soft = true;
-			environ_set_soft(env, optarg ? optarg : "");
+			run->soft = cli_format("%s%s%s",
+				run->soft ? run->soft : "",
+				run->soft ? "," : "", optarg ? optarg : "");
 			break;
 		case OPT_DRY_RUN:
 			run->dry_run = true;
@@ -145,6 +147,7 @@ static void set_loader_environment(struct run *run)
 		if (!driver)
 			cli_die(EXIT_LAUNCHER, "--soft: no software driver "
 				"(%s)", tried);
+		environ_set_soft(&run->env, run->soft, driver);
 		*strrchr(driver, '/') = '\0';
 		if (environ_library_path(&run->env, driver) != 0)
 			cli_die(EXIT_LAUNCHER, "%s: LD_LIBRARY_PATH cannot "
@@ -189,7 +192,7 @@ static int run_program(struct run *run)
 	environ_apply(&run->env);
 	(void)!conf_load(&c, NULL, ignore_complaint, NULL);
 	facts.obstacle = inspect_reason(&run->program);
-	facts.soft = run->soft;
+	facts.soft = run->soft != NULL;
 	facts.enabled = c.enabled;
 	facts.strict = c.strict;
 	facts.quiet = c.log_level == LOG_ERROR;

@@ -6,9 +6,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
 
@@ -102,9 +106,40 @@ void environ_set_option(struct environ_list *e, const char *text)
 	environ_set_conf(e, (enum conf_id)id, eq + 1);
 }
 
-void environ_set_soft(struct environ_list *e, const char *text)
+/*
+ * Whether a file has the word as a string of its own.  So a typing error in a
+ * knob is told, without a second list of knobs that could fall behind.
+ */
+static bool file_has_string(const char *path, const char *word)
 {
-	char *copy = cli_format("%s", text), *rest = copy, *item, *eq, *name;
+	size_t size = strlen(word) + 2;	/* with the NUL on either side */
+	char *want = cli_alloc(size);
+	const char *map;
+	struct stat st;
+	bool found;
+	int fd;
+
+	memcpy(want + 1, word, size - 2);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) != 0 || st.st_size <= 0) {
+		close(fd);
+		return false;
+	}
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return false;
+	found = memmem(map, (size_t)st.st_size, want, size) != NULL;
+	munmap((void *)map, (size_t)st.st_size);
+	return found;
+}
+
+void environ_set_soft(struct environ_list *e, const char *text,
+	const char *driver)
+{
+	char *rest = cli_format("%s", text), *item, *eq, *name;
 
 	while ((item = strsep(&rest, ",")) != NULL) {
 		if (!*item)
@@ -113,12 +148,10 @@ void environ_set_soft(struct environ_list *e, const char *text)
 		if (!eq || eq == item)
 			cli_usage("run", "--soft wants key=value,..., not '%s'",
 				item);
-		for (name = item; name < eq; name++)
-			if (!isalnum((unsigned char)*name) &&
-			    !strchr("_-", *name))
-				cli_usage("run", "--soft: '%.*s' is no key",
-					(int)(eq - item), item);
 		name = env_name("SOFTCUDA_", item, (size_t)(eq - item));
+		if (!file_has_string(driver, name))
+			cli_usage("run", "--soft: the software driver has no "
+				"knob '%.*s'", (int)(eq - item), item);
 		environ_set(e, name, eq + 1);
 	}
 }

@@ -27,8 +27,12 @@ void environ_set_conf(struct environ_list *e, enum conf_id id,
 	const char *value);
 /* The same from "key=value". */
 void environ_set_option(struct environ_list *e, const char *text);
-/* SOFTCUDA_<KEY>=value for each of "key=value,key=value"; NULL: none. */
-void environ_set_soft(struct environ_list *e, const char *text);
+/*
+ * SOFTCUDA_<KEY>=value for each of "key=value,key=value".  A key whose variable
+ * `driver` (the path of the software driver) does not mention is refused.
+ */
+void environ_set_soft(struct environ_list *e, const char *text,
+	const char *driver);
 /*
  * LD_PRELOAD with the library in it: before the user's own entries, but after
  * a sanitizer's runtime, which must be the first.  0, or -EINVAL where the

@@ -13,7 +13,7 @@ struct child;
 
 /*
  * Makes the page.  Returns its descriptor, or -1: then nothing is known and
- * nothing will be said.  *value is what BALLAST_STATUS_FD must be.
+ * nothing will be said.  *value is what BALLAST_STATUS must be.
  */
 int report_open(const char **value);
 

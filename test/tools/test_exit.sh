@@ -13,7 +13,9 @@ for n in 1 2 3 6 9 10 11 13 14 15; do
 	try $((128 + n)) ballast run -- sh -c "ulimit -c 0; kill -$n \$\$"
 done
 build_c "$T/wait" -x c - <<'END'
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 /* Prints how a command ended, which a shell cannot tell exactly. */
@@ -22,10 +24,13 @@ int main(int argc, char **argv)
 	int status = 0;
 
 	if (fork() == 0) {
+		if (getenv("IGNORE_CHILDREN"))
+			signal(SIGCHLD, SIG_IGN);
 		execv(argv[1], argv + 1);
 		_exit(99);
 	}
-	wait(&status);
+	if (wait(&status) < 0)
+		return 1;
 	if (WIFSIGNALED(status))
 		printf("signal %d%s\n", WTERMSIG(status),
 			WCOREDUMP(status) ? " core" : "");
@@ -104,8 +109,13 @@ same $? 5
 same $? 6
 
 # SIGCHLD ignored by the caller: the status is not lost.
-(trap '' CHLD; "$T/bin/ballast" run -- sh -c 'exit 9' 2>/dev/null)
-same $? 9
+export IGNORE_CHILDREN=1
+same "$("$T/wait" "$T/bin/ballast" run -- sh -c 'exit 9' 2>/dev/null)" "exit 9"
+# And the program still finds it ignored, as it would without a launcher.
+same "$("$T/wait" "$T/bin/ballast" run -- sed -n 's/^SigIgn:\t//p' \
+	/proc/self/status 2>/dev/null | grep -v exit)" \
+	"$("$T/wait" "$(command -v sed)" -n 's/^SigIgn:\t//p' /proc/self/status | grep -v exit)"
+unset IGNORE_CHILDREN
 
 # Nothing of ours is written on a success that Ballast saw.
 FAKE_ACTIVE=1 try 0 ballast run -- true

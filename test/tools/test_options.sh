@@ -51,7 +51,6 @@ refuse "is no value for report_memory" run -o report_memory=none -- true
 refuse "physical|reclaimable|virtual" run -o report_memory=none -- true
 refuse "is no value for wait_ms" run -o wait_ms=soon -- true
 refuse "wants key=value" run -o arena -- true
-refuse "wants key=value" run --soft=memory -- true
 refuse "no option '--bogus'" run --bogus -- true
 refuse "'--quiet=1' takes no value" run --quiet=1 -- true
 refuse "no option '-Z'" run -Z -- true
@@ -114,12 +113,15 @@ has out "LD_PRELOAD=$T/usr/lib/ballast/libballast.so"
 try 125 ballast run --soft -- true
 has err 'no software driver'
 mkdir "$T/bin/softcuda"
-: >"$T/bin/softcuda/libcuda.so.1"
+printf 'x\0SOFTCUDA_MEMORY\0SOFTCUDA_H2D_GBPS\0' >"$T/bin/softcuda/libcuda.so.1"
 : >"$T/usr/lib/ballast/softcuda/libcuda.so.1"
 LD_LIBRARY_PATH=/opt/x "$T/bin/ballast" run --dry-run \
 	--soft=memory=64M,h2d-gbps=12 true >"$T/out"
 has out SOFTCUDA_MEMORY=64M SOFTCUDA_H2D_GBPS=12 \
 	"LD_LIBRARY_PATH=$T/bin/softcuda:/opt/x"
+refuse "wants key=value" run --soft=memory -- true
+refuse "no knob 'memroy'" run --soft=memroy=64M -- true
+refuse "no knob 'mem'" run --soft=memory=1G --soft=mem=64M -- true
 (unset LD_LIBRARY_PATH; "$T/usr/bin/ballast" run --dry-run --soft true) \
 	>"$T/out"
 grep -qx "LD_LIBRARY_PATH=$T/usr/lib/ballast/softcuda" "$T/out" ||
