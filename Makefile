@@ -184,6 +184,7 @@ E2E := \
 	onebuf \
 	procaddr \
 	reuse \
+	spill \
 	streams \
 	struct_args \
 	threads \
@@ -204,6 +205,7 @@ UNIT := \
 	test_softcuda_sim \
 	test_softcuda_vmm \
 	test_stats \
+	test_status \
 	# EOL
 
 # test/check-NAME.sh
@@ -221,6 +223,13 @@ CHECKS := \
 
 # test/tools/NAME.sh
 TOOL_TESTS := \
+	test_config \
+	test_exit \
+	test_inspect \
+	test_options \
+	test_signals \
+	test_stats \
+	test_status \
 	# EOL
 
 # cases of test/dispatch/run.sh
@@ -253,6 +262,8 @@ DISPATCH := \
 	# EOL
 
 MANPAGES := \
+	tools/ballast.1 \
+	tools/preload.conf.5 \
 	# EOL
 
 obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
@@ -333,6 +344,7 @@ UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_stats := shim/stats.c
+UNIT_OBJS_test_status := shim/status.c
 
 CHECK_LIBS = $(shell pkg-config --libs check)
 

@@ -168,13 +168,17 @@ void status_note_failure(const struct status_failure *f)
 {
 	struct launch_status *p = status_page();
 	struct status_record *r;
-	uint32_t n;
+	uint32_t n, old;
 
 	if (!p)
 		return;
 	n = __atomic_fetch_add(&p->nr_failures, 1, __ATOMIC_RELAXED);
 	r = &p->records[n % STATUS_FAILURES];
-	__atomic_store_n(&r->seq, 0, __ATOMIC_RELEASE);
+	old = __atomic_load_n(&r->seq, __ATOMIC_RELAXED);
+	/* Somebody is writing this one: there are enough others. */
+	if (old == STATUS_BUSY || !__atomic_compare_exchange_n(&r->seq, &old,
+	    STATUS_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
 	r->pid = (uint32_t)getpid();
 	r->failure = *f;
 	r->failure.call[sizeof(f->call) - 1] = '\0';

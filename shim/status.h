@@ -22,6 +22,7 @@
 #define STATUS_VERSION 1
 #define STATUS_PIDS 64
 #define STATUS_FAILURES 8
+#define STATUS_BUSY UINT32_MAX	/* a record while it is written */
 
 /* One request that could not be met.  Text is NUL-terminated, cut if long. */
 struct status_failure {
@@ -47,7 +48,7 @@ struct launch_status {
 	uint32_t pids[STATUS_PIDS];	/* the first active ones */
 	char passive_why[128];	/* of the last one that gave up */
 	struct status_record {
-		uint32_t seq;	/* its number + 1; 0 while it is written */
+		uint32_t seq;	/* its number + 1, 0, or STATUS_BUSY */
 		uint32_t pid;
 		struct status_failure failure;
 	} records[STATUS_FAILURES];

@@ -72,6 +72,8 @@ static bool last_failure(struct status_failure *out)
 		if (__atomic_load_n(&r->seq, __ATOMIC_ACQUIRE) != n)
 			continue;
 		*out = r->failure;
+		if (__atomic_load_n(&r->seq, __ATOMIC_ACQUIRE) != n)
+			continue;
 		out->call[sizeof(out->call) - 1] = '\0';
 		out->key[sizeof(out->key) - 1] = '\0';
 		return true;
