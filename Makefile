@@ -199,6 +199,7 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_ptx_int \
 	test_softcuda_memory \
 	test_softcuda_procaddr \
 	test_softcuda_race \
@@ -343,6 +344,7 @@ UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_stats := shim/stats.c
 UNIT_OBJS_test_status := shim/status.c
 

@@ -234,6 +234,7 @@ static Suite *status_suite(void)
 	Suite *s = suite_create("status");
 	TCase *t = tcase_create("status");
 
+	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, layout);
 	tcase_add_test(t, no_launcher);
