@@ -17,7 +17,7 @@
 #define DEV_BASE 0x200000000000ull
 #define DEV_SIZE (1u << 20)
 
-#define PTX_HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
+#define PTX_HEAD ".version 7.8\n.target sm_75\n.address_size 64\n"
 
 struct dev {
 	uint8_t *mem;			/* DEV_SIZE bytes at DEV_BASE */
