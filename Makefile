@@ -20,6 +20,7 @@ PREFIX ?= /usr/local
 libdir ?= $(PREFIX)/lib/ballast
 bindir ?= $(PREFIX)/bin
 mandir ?= $(PREFIX)/share/man
+completiondir ?= $(PREFIX)/share/bash-completion/completions
 sysconfdir ?= /etc
 
 ifeq ($(origin CC),default)
@@ -199,6 +200,7 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_ptx_float \
 	test_ptx_int \
 	test_softcuda_memory \
 	test_softcuda_procaddr \
@@ -225,6 +227,7 @@ CHECKS := \
 # test/tools/NAME.sh
 TOOL_TESTS := \
 	test_config \
+	test_docs \
 	test_exit \
 	test_inspect \
 	test_options \
@@ -344,6 +347,7 @@ UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_stats := shim/stats.c
 UNIT_OBJS_test_status := shim/status.c
@@ -488,6 +492,9 @@ install: $(B)/libballast.so $(B)/ballast $(B)/softcuda/libcuda.so.1
 		d=$(DESTDIR)$(mandir)/man$${m##*.}; \
 		install -d $$d && install -m 644 $$m $$d/ || exit 1; \
 	done
+	install -d $(DESTDIR)$(completiondir)
+	install -m 644 tools/ballast.bash-completion \
+		$(DESTDIR)$(completiondir)/ballast
 
 clean:
 	rm -rf build
