@@ -324,7 +324,7 @@ $(B)/softcuda/libcuda.so.1: $(call obj,$(SOFTCUDA_SRCS) $(PTX_SRCS))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1 \
-		-Wl,-Bsymbolic -lm -lpthread
+		-Wl,-Bsymbolic -Wl,-z,nodelete -lm -lpthread
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 # ---- tests -------------------------------------------------------------------

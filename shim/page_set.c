@@ -16,6 +16,8 @@ void page_set_init(struct page_set *s, struct device *d, CUstream stream)
 	s->nr = 0;
 	s->max = PAGE_SET_FEW;
 	s->ranges = s->few;
+	s->pins = NULL;
+	s->nr_pins = 0;
 }
 
 void page_set_clear(struct page_set *s)

@@ -32,6 +32,9 @@ struct page_set {
 	uint32_t nr;
 	uint32_t max;
 	struct page_range *ranges;	/* `few`, or owned; apart, rising */
+	/* While acquired: what exactly was pinned for it. */
+	uint32_t *pins;			/* owned; pool slots */
+	uint32_t nr_pins;
 	struct page_range few[PAGE_SET_FEW];
 };
 

@@ -243,18 +243,23 @@ static uint32_t slots_held(const struct device *d)
 	return n;
 }
 
-static void pin(struct slot *slot)
+static void pin(struct device *d, struct page_set *s, uint32_t slot)
+	REQUIRES(&d->pool_lock)
 {
 #if !defined(MUTANT) || MUTANT != 1
-	slot->pins++;
+	d->tenancy->slots[slot].pins++;
+	s->pins[s->nr_pins++] = slot;
 #endif
 }
 
-static void unpin(struct slot *slot)
+/* Exactly what was pinned: pages may have found other slots since. */
+static void unpin_all(struct device *d, struct page_set *s)
+	REQUIRES(&d->pool_lock)
 {
-#if !defined(MUTANT) || MUTANT != 1
-	slot->pins--;
-#endif
+	for (uint32_t i = 0; i < s->nr_pins; i++)
+		d->tenancy->slots[s->pins[i]].pins--;
+	s->nr_pins = 0;
+	pthread_cond_broadcast(&d->pool_cond);
 }
 
 /* From here on the pages are this thread's until jobs_finish(). */
@@ -271,7 +276,7 @@ static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 		if (j->slot == SLOT_NONE)
 			continue;
 		slot = &t->slots[j->slot];
-		pin(slot);
+		pin(d, s, j->slot);
 		j->old = slot->page;
 		j->save = slot->dirty;
 		j->used = slot->used;
@@ -537,7 +542,7 @@ static void slot_restore(struct device *d, struct job *j)
  * arena.  An old tenant that was not unmapped yet stays; one that was has its
  * bytes on the way to the arena, and the slot waits for that.
  */
-static void jobs_fail(struct device *d, struct page_set *s, struct jobs *jobs)
+static void jobs_fail(struct device *d, struct jobs *jobs)
 	REQUIRES(&d->pool_lock)
 {
 	for (uint32_t i = 0; i < jobs->nr; i++) {
@@ -563,7 +568,6 @@ static void jobs_fail(struct device *d, struct page_set *s, struct jobs *jobs)
 					d->pages[j->old].saved);
 		}
 		slot->busy = false;
-		unpin(slot);
 	}
 	pthread_cond_broadcast(&d->pool_cond);
 }
@@ -660,21 +664,12 @@ static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
 		struct page *p = &d->pages[page];
 
 		if (p->state == PAGE_PRESENT && p->slot != SLOT_NONE) {
-			pin(&t->slots[p->slot]);
+			pin(d, s, p->slot);
 			t->slots[p->slot].used = true;
 		}
 	}
 	jobs_commit(d, s, jobs);
 	return CUDA_SUCCESS;
-}
-
-static void set_unpin(struct device *d, struct page_set *s)
-	REQUIRES(&d->pool_lock)
-{
-	for_each_page(s, r, page)
-		if (d->pages[page].slot != SLOT_NONE)
-			unpin(&d->tenancy->slots[d->pages[page].slot]);
-	pthread_cond_broadcast(&d->pool_cond);
 }
 
 /*
@@ -687,8 +682,9 @@ static bool settle(struct device *d, struct page_set *s,
 {
 	struct event *last = NULL;
 
+	/* Whoever was resident may have left, or be leaving. */
 	for_each_page(s, r, page)
-		if (in_hands(d, page))
+		if (d->pages[page].state != PAGE_PRESENT || in_hands(d, page))
 			return false;
 	*n = 0;
 	for_each_page(s, r, page) {
@@ -741,15 +737,15 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 		r = jobs_run(s, &jobs);
 	lock_acquire(&d->pool_lock);
 	if (r != CUDA_SUCCESS) {
-		jobs_fail(d, s, &jobs);	/* and undoes the pins of its own */
-		set_unpin(d, s);
+		jobs_fail(d, &jobs);
+		unpin_all(d, s);
 	} else {
 		jobs_finish(d, s, &jobs);
 		section_open();
 		*again = !settle(d, s, events, &n);
 		if (*again) {
 			section_close();
-			set_unpin(d, s);
+			unpin_all(d, s);
 		}
 	}
 	lock_release(&d->pool_lock);
@@ -759,7 +755,7 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 	r = order_after(s, events, n);
 	if (r != CUDA_SUCCESS) {
 		lock_acquire(&d->pool_lock);
-		set_unpin(d, s);
+		unpin_all(d, s);
 		lock_release(&d->pool_lock);
 		section_close();
 	}
@@ -768,18 +764,25 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 
 CUresult tenancy_acquire(struct page_set *s)
 {
+	uint64_t pages = page_set_pages(s);
 	struct event **events;
 	bool again = true;
 	CUresult r = CUDA_SUCCESS;
 
 	if (!context_ready(s->context))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	events = malloc((page_set_pages(s) + 1) * sizeof(*events));
-	if (events == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	events = malloc((pages + 1) * sizeof(*events));
+	s->pins = malloc((pages + 1) * sizeof(*s->pins));
+	s->nr_pins = 0;
+	if (events == NULL || s->pins == NULL)
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	while (again && r == CUDA_SUCCESS)
 		r = acquire_once(s, events, &again);
 	free(events);
+	if (r != CUDA_SUCCESS) {
+		free(s->pins);
+		s->pins = NULL;
+	}
 	return r;
 }
 
@@ -839,15 +842,6 @@ static bool reader_add(struct slot *slot, const struct reader *who)
 	return true;
 }
 
-static bool set_has_slot(struct device *d, struct page_set *s)
-	REQUIRES(&d->pool_lock)
-{
-	for_each_page(s, r, page)
-		if (d->pages[page].slot != SLOT_NONE)
-			return true;
-	return false;
-}
-
 void tenancy_release(struct page_set *s)
 {
 	struct device *d = s->device;
@@ -858,37 +852,30 @@ void tenancy_release(struct page_set *s)
 		.epoch = context_epoch(s->context),
 	};
 	CUresult r = CUDA_SUCCESS;
-	bool kept = true, slots;
+	bool kept = true;
 
-	lock_acquire(&d->pool_lock);
-	slots = set_has_slot(d, s);
-	lock_release(&d->pool_lock);
-	if (slots) {
+	if (s->nr_pins > 0) {
 		who.event = event_record(s->context, s->stream, &r);
 		/* Without an event nobody could wait later, so wait now. */
 		if (who.event == NULL)
 			real.cuStreamSynchronize(s->stream);
 	}
 	lock_acquire(&d->pool_lock);
-	if (who.event != NULL)
-		for_each_page(s, i, page) {
-			uint32_t slot = d->pages[page].slot;
-
-			if (slot != SLOT_NONE)
-				kept &= reader_add(&d->tenancy->slots[slot],
-					&who);
-		}
+	for (uint32_t i = 0; i < s->nr_pins && who.event != NULL; i++)
+		kept &= reader_add(&d->tenancy->slots[s->pins[i]], &who);
 	if (kept)
-		set_unpin(d, s);
+		unpin_all(d, s);
 	lock_release(&d->pool_lock);
 	if (!kept) {
 		/* No memory to note the reader: see it through, pinned. */
 		event_wait(who.event);
 		lock_acquire(&d->pool_lock);
-		set_unpin(d, s);
+		unpin_all(d, s);
 		lock_release(&d->pool_lock);
 	}
 	event_put(who.event);
+	free(s->pins);
+	s->pins = NULL;
 	section_close();
 }
 

@@ -283,9 +283,26 @@ static void drop_settle(struct device *d, struct alloc *a)
 		       (p->slot != SLOT_NONE && t->slots[p->slot].pins > 0)) {
 			if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
 				return;
-			i = 0;
+			i = 0;		/* from the start again */
 			p = &d->pages[a->first];
 		}
+	}
+}
+
+/*
+ * From here on no other thread touches the pages: residents can no longer be
+ * chosen to leave, and slots get no other tenant.
+ */
+static void drop_own(struct device *d, struct alloc *a)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t i = 0; i < a->nr_pages; i++) {
+		uint32_t page = a->first + i;
+
+		if (page_tier(d, page) == TIER_RESIDENT)
+			resident_remove(d, page);
+		else if (d->pages[page].slot != SLOT_NONE)
+			d->tenancy->slots[d->pages[page].slot].busy = true;
 	}
 }
 
@@ -349,14 +366,16 @@ static void drop_page(struct device *d, uint32_t page, bool lost)
 	struct page *p = &d->pages[page];
 
 	if (page_tier(d, page) == TIER_RESIDENT) {
-		resident_remove(d, page);
 		if (!lost)	/* else it is still mapped somewhere */
 			chunk_recycle(d, p->chunk);
 	} else {
 		t->nr_streamed--;
 		stat_sub(streamed_bytes, d->page_size);
-		if (p->slot != SLOT_NONE)
+		if (p->slot != SLOT_NONE) {
 			slot_clear(&t->slots[p->slot]);
+			/* A slot that may be mapped elsewhere stays out. */
+			t->slots[p->slot].busy = lost;
+		}
 	}
 	if (p->arena != ARENA_NONE)
 		arena_free(p->arena, p->len);
@@ -375,6 +394,7 @@ CUresult tenancy_drop(struct device *d, struct alloc *a)
 
 	lock_acquire(&d->pool_lock);
 	drop_settle(d, a);
+	drop_own(d, a);
 	if (events != NULL)
 		n = drop_events(d, a, events);
 	lock_release(&d->pool_lock);
