@@ -202,10 +202,12 @@ UNIT := \
 	test_page_set \
 	test_ptx_float \
 	test_ptx_int \
+	test_softcuda_kernel \
 	test_softcuda_memory \
 	test_softcuda_procaddr \
 	test_softcuda_race \
 	test_softcuda_sim \
+	test_softcuda_threads \
 	test_softcuda_vmm \
 	test_stats \
 	test_status \
@@ -349,6 +351,13 @@ UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_kernel := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_threads := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_stats := shim/stats.c
 UNIT_OBJS_test_status := shim/status.c
 
