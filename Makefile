@@ -201,6 +201,7 @@ UNIT := \
 	test_log \
 	test_page_set \
 	test_ptx_float \
+	test_ptx_flow \
 	test_ptx_int \
 	test_softcuda_kernel \
 	test_softcuda_memory \
@@ -350,6 +351,7 @@ UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
+UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_kernel := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
