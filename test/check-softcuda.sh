@@ -4,7 +4,7 @@
 # The software driver exports the names of exports.def and the functions that
 # softcuda_ctl.h describes, and nothing else; every prototype of cuda_proto.h
 # that it implements is in the list; where the toolkit's stub library is found,
-# the list is that library's.
+# the list is that library's.  Its README names every knob.
 
 set -eu
 B=${B:-build}
@@ -46,3 +46,10 @@ if LC_ALL=C comm -23 "$tmp/proto" "$tmp/cuda" | grep .; then
 	echo "the names above are declared, but no driver exports them"
 	exit 1
 fi
+for k in $(sed -n 's/^KNOB([a-z0-9_]*, *\(SOFTCUDA_[A-Z0-9_]*\),.*/\1/p' \
+		test/softcuda/knobs.def); do
+	if ! grep -q "^  $k " test/softcuda/README; then
+		echo "test/softcuda/README does not name $k"
+		exit 1
+	fi
+done

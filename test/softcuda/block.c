@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "test/softcuda/device.h"
 #include "test/softcuda/knobs.h"
@@ -57,6 +58,7 @@ CUresult block_create(int device, uint64_t size, struct block **out)
 	b->refs = 1;
 	b->id = next_id++;
 	b->size = size;
+	b->fd = -1;
 	*out = b;
 	return CUDA_SUCCESS;
 }
@@ -71,6 +73,7 @@ struct block *block_borrow(void *bytes, uint64_t size)
 	b->size = size;
 	b->bytes = bytes;
 	b->borrowed = true;
+	b->fd = -1;
 	return b;
 }
 
@@ -86,6 +89,8 @@ void block_put(struct block *b)
 	block_uncharge(b->device, b->size);
 	if (b->bytes && !b->borrowed)
 		munmap(b->bytes, b->size);
+	if (b->fd >= 0)
+		close(b->fd);
 	race_shadow_free(b->shadow);
 	free(b->filled);
 	free(b);
@@ -93,14 +98,41 @@ void block_put(struct block *b)
 
 static void make_bytes(struct block *b)
 {
-	b->bytes = mmap(NULL, b->size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+	if (b->device == BLOCK_HOST) {
+		b->fd = memfd_create("softcuda", MFD_CLOEXEC);
+		flags = MAP_SHARED | MAP_NORESERVE;
+		if (b->fd >= 0 && ftruncate(b->fd, (off_t)b->size))
+			flags = -1;
+	}
+	b->bytes = mmap(NULL, b->size, PROT_READ | PROT_WRITE, flags, b->fd, 0);
 	if (b->bytes == MAP_FAILED) {
 		fputs("softcuda: the host is out of memory\n", stderr);
 		abort();
 	}
 	madvise(b->bytes, b->size, MADV_HUGEPAGE);
 	b->filled = object_alloc(b->size / BLOCK_FILL + 1);
+}
+
+bool block_show(struct block *b, uint64_t address)
+{
+	void *want = (void *)(uintptr_t)address;
+	void *p;
+
+	block_bytes(b, 0, b->size);
+	p = mmap(want, b->size, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_FIXED_NOREPLACE, b->fd, 0);
+	if (p != MAP_FAILED && p != want) {
+		munmap(p, b->size);
+		p = MAP_FAILED;
+	}
+	return p != MAP_FAILED;
+}
+
+void block_hide(struct block *b, uint64_t address)
+{
+	munmap((void *)(uintptr_t)address, b->size);
 }
 
 uint8_t *block_bytes(struct block *b, uint64_t off, uint64_t size)

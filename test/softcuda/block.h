@@ -21,6 +21,7 @@ struct block {
 	uint64_t size;
 	uint8_t *bytes;		/* NULL before first use */
 	bool borrowed;		/* bytes are the program's */
+	int fd;			/* of host memory that can be mapped again */
 	bool *filled;		/* per BLOCK_FILL bytes */
 	struct shadow *shadow;
 	uint64_t handle;	/* of cuMemCreate, 0 for others or released */
@@ -41,6 +42,9 @@ CUresult block_create(int device, uint64_t size, struct block **out);
 struct block *block_borrow(void *bytes, uint64_t size);
 void block_get(struct block *b);
 void block_put(struct block *b);
+/* Host memory of cuMemCreate, shown to the CPU at `address` too. */
+bool block_show(struct block *b, uint64_t address);
+void block_hide(struct block *b, uint64_t address);
 /* Bytes [off, off + size), filled if they never were. */
 uint8_t *block_bytes(struct block *b, uint64_t off, uint64_t size);
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "test/softcuda/context.h"
 #include "test/softcuda/knobs.h"
@@ -30,6 +29,7 @@ static atomic_uint nr_threads;		/* alive and seen */
 static atomic_ullong nr_calls;
 static atomic_bool initialized;
 static bool forked;			/* a child of a process with cuInit */
+static bool ended;			/* the driver's destructor has run */
 
 /* All host threads as one actor, see race.h. */
 static struct race_clock host_clock;
@@ -99,6 +99,16 @@ static void thread_enter(void)
 	pthread_setspecific(thread_key, t);
 }
 
+#define PREEMPT_MAX_NS 20000000u
+
+static uint64_t wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 struct preempt {
 	bool on;
 	unsigned long long seed, calls;
@@ -135,7 +145,7 @@ static void preempt(void)
 	const struct preempt *p = preempt_config();
 	const struct timespec nap = { 0, 50000 };
 	unsigned long long until;
-	unsigned naps;
+	uint64_t deadline;
 
 	if (!p->on || atomic_load(&nr_threads) < 2)
 		return;
@@ -148,7 +158,8 @@ static void preempt(void)
 	if ((self->preempt_state >> 33) & 3)
 		return;
 	until = atomic_load(&nr_calls) + p->calls;
-	for (naps = 0; naps < 200 && atomic_load(&nr_calls) < until; naps++)
+	deadline = wall_ns() + PREEMPT_MAX_NS;
+	while (atomic_load(&nr_calls) < until && wall_ns() < deadline)
 		nanosleep(&nap, NULL);
 }
 
@@ -201,6 +212,8 @@ static CUresult check_state(struct call *c, unsigned need)
 
 	if (forked || !atomic_load(&initialized))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (ended)
+		return CUDA_ERROR_DEINITIALIZED;
 	if (!(need & CALL_FREES)) {
 		r = injected(c->name);
 		if (r) {
@@ -273,9 +286,14 @@ void call_learn(const struct race_clock *c)
 		race_clock_join(call_clock(), c);
 }
 
-void call_set_initialized(bool yes)
+void call_set_initialized(void)
 {
-	atomic_store(&initialized, yes);
+	atomic_store(&initialized, true);
+}
+
+void call_set_ended(void)
+{
+	ended = true;
 }
 
 bool call_is_forked(void)

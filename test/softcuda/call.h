@@ -59,8 +59,9 @@ uint32_t call_actor(void);
 /* The host knows that what has clock `c` is done. */
 void call_learn(const struct race_clock *c);
 
-/* cuInit has succeeded (device.c). */
-void call_set_initialized(bool yes);
+/* cuInit has succeeded; the process is ending (both device.c). */
+void call_set_initialized(void);
+void call_set_ended(void);
 /* This is the child of a process that had called cuInit. */
 bool call_is_forked(void);
 /* The lock alone, for softcuda_ctl.h's functions. */

@@ -30,7 +30,7 @@ static CUresult start(unsigned flags)
 	if (!started) {
 		started = true;
 		trace_open();
-		call_set_initialized(true);
+		call_set_initialized();
 	}
 	return CUDA_SUCCESS;
 }
@@ -74,6 +74,7 @@ static void finish(void)
 	check_leaks();
 	trace_close();
 	report_write_stats();
+	call_set_ended();
 	call_unlock();
 }
 

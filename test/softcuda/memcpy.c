@@ -262,16 +262,23 @@ static CUresult check(struct request *q, struct context *ctx)
 	return CUDA_SUCCESS;
 }
 
+/* The device whose memory it is; mapped host memory is the host's. */
+static int device_of(uint64_t address)
+{
+	struct map *m = access_find(address);
+
+	return m ? m->block->device : BLOCK_HOST;
+}
+
 static const struct op_type *choose(const struct request *q)
 {
-	struct map *dst = access_find(q->dst), *src = access_find(q->src);
+	int dst = device_of(q->dst), src = device_of(q->src);
 
-	if (q->dst_side != SIDE_DEVICE)
-		return q->src_side == SIDE_DEVICE ? &d2h_type : &h2h_type;
-	if (q->src_side != SIDE_DEVICE)
+	if (dst == BLOCK_HOST)
+		return src == BLOCK_HOST ? &h2h_type : &d2h_type;
+	if (src == BLOCK_HOST)
 		return &h2d_type;
-	return dst->block->device == src->block->device ? &d2d_type
-		: &peer_type;
+	return dst == src ? &d2d_type : &peer_type;
 }
 
 /* Whether the call returns only when the copy is done. */

@@ -19,6 +19,13 @@
 #include "test/softcuda/sim.h"
 #include "test/softcuda/vmm.h"
 
+/* The thread sanitizer keeps the program from device addresses. */
+#ifdef __SANITIZE_THREAD__
+#define CAN_SHOW false
+#else
+#define CAN_SHOW true
+#endif
+
 /* One per handle value; several calls may have given the same one out. */
 struct handle {
 	uint64_t value;
@@ -367,6 +374,13 @@ static bool whole_mappings(uint64_t address, uint64_t size, const char *rule,
 	return false;
 }
 
+static bool is_host(const CUmemLocation *where)
+{
+	return where->type == CU_MEM_LOCATION_TYPE_HOST
+		|| where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA
+		|| where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 static bool has_access(const struct map *m)
 {
 	int i, any = m->host_access;
@@ -395,6 +409,8 @@ static CUresult unmap(CUdeviceptr address, size_t size)
 		memcpy_check_idle(m, "unmap", "cuMemUnmap");
 		if (has_access(m))
 			m->block->accessible--;
+		if (m->host_access)
+			block_hide(m->block, m->address);
 		space_unmap(m);
 		stats.unmaps++;
 	}
@@ -425,21 +441,39 @@ static CUresult check_desc(const CUmemAccessDesc *d)
 		return device_valid(d->location.id) ? CUDA_SUCCESS
 			: CUDA_ERROR_INVALID_DEVICE;
 	}
-	if (d->location.type == CU_MEM_LOCATION_TYPE_INVALID)
+	if (!is_host(&d->location))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The host would need the memory at the same address. */
-	report_note("cuMemSetAccess: no rights for the host");
-	return CUDA_ERROR_NOT_SUPPORTED;
+	return knobs.host_vmm && CAN_SHOW ? CUDA_SUCCESS
+		: CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void grant(struct map *m, const CUmemAccessDesc *d, size_t n)
+/* The host reaches only host memory, at the very address of the mapping. */
+static CUresult grant_host(struct map *m, const CUmemAccessDesc *d)
+{
+	if (m->block->device != BLOCK_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (d->flags && !m->host_access && !block_show(m->block, m->address))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!d->flags && m->host_access)
+		block_hide(m->block, m->address);
+	m->host_access = (uint8_t)d->flags;
+	return CUDA_SUCCESS;
+}
+
+static CUresult grant(struct map *m, const CUmemAccessDesc *d, size_t n)
 {
 	bool before = has_access(m);
+	CUresult r = CUDA_SUCCESS;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		m->access[d[i].location.id] = (uint8_t)d[i].flags;
+	for (i = 0; i < n && !r; i++) {
+		if (is_host(&d[i].location))
+			r = grant_host(m, &d[i]);
+		else
+			m->access[d[i].location.id] = (uint8_t)d[i].flags;
+	}
 	m->block->accessible += (unsigned)has_access(m) - (unsigned)before;
+	return r;
 }
 
 static CUresult set_access(CUdeviceptr address, size_t size,
@@ -464,12 +498,12 @@ static CUresult set_access(CUdeviceptr address, size_t size,
 		    && m->block->accessible >= (uint64_t)knobs.alias_limit)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	for (at = address; at < address + size; at += m->size) {
+	for (at = address; at < address + size && !r; at += m->size) {
 		m = space_find(at);
-		grant(m, d, n);
+		r = grant(m, d, n);
 	}
 	stats.set_accesses++;
-	return CUDA_SUCCESS;
+	return r;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, size_t size,

@@ -35,6 +35,13 @@ static void setup_without(void)
 	soft_open();
 }
 
+static void setup_host(void)
+{
+	soft_env();
+	setenv("SOFTCUDA_HOST_VMM", "1", 1);
+	soft_open();
+}
+
 static void refused_map(CUdeviceptr p, size_t size, size_t off,
 	CUmemGenericAllocationHandle h)
 {
@@ -311,6 +318,50 @@ START_TEST(attributes)
 }
 END_TEST
 
+/* Host memory that the device and the CPU see at one address. */
+START_TEST(host_memory)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_HOST_NUMA, 0 },
+	};
+	CUmemAccessDesc d = {
+		.location = prop.location, .flags = WRITE,
+	};
+	CUdeviceptr p = soft_reserve(GRAIN), q = soft_alloc(GRAIN);
+	CUmemGenericAllocationHandle h;
+	struct softcuda_stats st;
+	size_t before, after;
+
+	OK(cuMemGetInfo_v2(&before, NULL));
+	OK(cuMemCreate(&h, GRAIN, &prop, 0));
+	OK(cuMemGetInfo_v2(&after, NULL));
+	ck_assert_uint_eq(before, after);
+	OK(cuMemMap(p, GRAIN, 0, h, 0));
+	OK(soft_access(p, GRAIN, WRITE));
+	OK(cuMemsetD8_v2(p, 5, GRAIN));
+	OK(cuCtxSynchronize());
+#ifdef __SANITIZE_THREAD__
+	IS(cuMemSetAccess(p, GRAIN, &d, 1), CUDA_ERROR_NOT_SUPPORTED);
+#else
+	OK(cuMemSetAccess(p, GRAIN, &d, 1));
+	ck_assert_int_eq(*(unsigned char *)(uintptr_t)(p + 9), 5);
+	memset((void *)(uintptr_t)p, 6, GRAIN);
+#endif
+	OK(cuMemcpyDtoDAsync_v2(q, p, GRAIN, NULL));
+	OK(cuCtxSynchronize());
+	softcuda_get_stats(&st);
+	ck_assert_uint_eq(st.h2d_bytes, GRAIN);
+	OK(cuMemUnmap(p, GRAIN));
+	OK(cuMemRelease(h));
+	/* Device memory is out of the CPU's reach. */
+	h = soft_create(GRAIN);
+	OK(cuMemMap(p, GRAIN, 0, h, 0));
+	ck_assert_int_ne(cuMemSetAccess(p, GRAIN, &d, 1), CUDA_SUCCESS);
+	soft_expect_silence();
+}
+END_TEST
+
 int main(void)
 {
 	const struct soft_case cases[] = {
@@ -319,6 +370,7 @@ int main(void)
 		{ setup_limit, { alias_limit } },
 		{ setup_waits, { unmap_that_waits } },
 		{ setup_without, { without } },
+		{ setup_host, { host_memory } },
 	};
 
 	return soft_run_cases("softcuda_vmm", cases,
