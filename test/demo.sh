@@ -181,8 +181,9 @@ echo
 row "" "(a) all fits" "(b) a quarter" "(c) + Ballast"
 row "GPU memory" "$(mib "$(value a gpu_bytes)")" "$(mib "$memory")" \
 	"$(mib "$gpu")"
-row "peak used" "$(mib "$(counter a peak_bytes)")" "out of memory" \
-	"$(mib "$(counter c peak_bytes)")"
+row "peak used" "$(mib "$(counter a peak_bytes)")" \
+	"$(mib "$(counter b peak_bytes)")" "$(mib "$(counter c peak_bytes)")"
+row "result" "$tokens tokens" "out of memory" "the same tokens"
 row "to the GPU per token" "$(mib "$a_h2d")" - "$(mib "$c_h2d")"
 row "from the GPU per token" "$(mib "$a_d2h")" - "$(mib "$c_d2h")"
 row "virtual ms per token" "$(calc '%.3f' "$a_ms")" - \
