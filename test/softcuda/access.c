@@ -8,6 +8,7 @@
 #include "test/softcuda/context.h"
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/memory.h"
 #include "test/softcuda/report.h"
 
 struct map *access_find(uint64_t address)
@@ -40,7 +41,7 @@ bool access_usable(uint64_t address, uint64_t size, bool write,
 {
 	unsigned want = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 		: CU_MEM_ACCESS_FLAGS_PROT_READ;
-	uint64_t end = address + size;
+	uint64_t end = address + size, reach;
 	struct map *m;
 
 	if (end < address)
@@ -49,7 +50,11 @@ bool access_usable(uint64_t address, uint64_t size, bool write,
 		m = access_find(address);
 		if (!m || (access_by_copy(m, ctx) & want) != want)
 			return false;
-		address = m->address + m->size;
+		/* One that leaves its allocation is wrong, whatever follows. */
+		reach = memory_reach(m, address);
+		if (m->context && reach < end - address)
+			return false;
+		address += reach;
 	}
 	return true;
 }

@@ -138,6 +138,48 @@ static bool is_known(const char *assignment)
 	return false;
 }
 
+static bool complain(const char *env, const char *text, const char *want)
+{
+	fprintf(stderr, "softcuda: %s=%s: %s is wanted\n", env, text, want);
+	return false;
+}
+
+/* Numbers with `sep` between, from `least` to `most` of them. */
+static bool is_list(const char *text, char sep, int least, int most)
+{
+	char *end;
+	int n = 0;
+
+	do {
+		strtod(text, &end);
+		if (end == text)
+			return false;
+		n++;
+		text = end + 1;
+	} while (*end == sep);
+	return !*end && n >= least && n <= most;
+}
+
+static bool check_texts(void)
+{
+	const char *colon;
+	bool good = true;
+
+	if (knobs.fail_nth && !is_list(knobs.fail_nth, ':', 1, 2))
+		good = complain("SOFTCUDA_FAIL_NTH", knobs.fail_nth,
+			"n[:code]");
+	colon = knobs.fail_call ? strchr(knobs.fail_call, ':') : NULL;
+	if (knobs.fail_call && (!colon || !is_list(colon + 1, ':', 1, 2)))
+		good = complain("SOFTCUDA_FAIL_CALL", knobs.fail_call,
+			"name:n[:code]");
+	if (knobs.drop && !is_list(knobs.drop, ':', 3, 3))
+		good = complain("SOFTCUDA_DROP", knobs.drop, "from:to:percent");
+	if (knobs.preempt && !is_list(knobs.preempt, ',', 1, 2))
+		good = complain("SOFTCUDA_PREEMPT", knobs.preempt,
+			"seed[,calls]");
+	return good;
+}
+
 bool knobs_load(void)
 {
 	bool good = true;
@@ -157,7 +199,7 @@ bool knobs_load(void)
 			"is wanted\n");
 		good = false;
 	}
-	return good;
+	return check_texts() && good;
 }
 
 bool knobs_need(void)

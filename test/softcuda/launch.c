@@ -14,6 +14,7 @@
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/memory.h"
 #include "test/softcuda/module.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/stream.h"
@@ -30,7 +31,8 @@ struct launch {
 	uint8_t *params;		/* owned */
 	struct map **used;		/* owned; mappings it was let at */
 	size_t nr_used, cap_used;
-	struct map *last[2];		/* latest of translate, by write */
+	struct map *last[2];		/* latest touched, by write */
+	bool strayed;			/* said so already */
 };
 
 static void note_use(struct launch *l, struct map *m)
@@ -65,6 +67,19 @@ static bool translate(void *self, uint64_t address, bool write,
 	return true;
 }
 
+/* Within mapped memory, but not within an allocation: no hardware sees it. */
+static void stray(struct launch *l, uint64_t address, bool write)
+{
+	if (l->strayed)
+		return;
+	l->strayed = true;
+	report_rule("bounds", "kernel %s (operation %llu, stream %llu) %s "
+		"%#llx, which is in no allocation", l->function->info.name,
+		(unsigned long long)l->op.number,
+		(unsigned long long)l->op.stream_id, write ? "writes" : "reads",
+		(unsigned long long)address);
+}
+
 static void touch(void *self, uint64_t address, uint64_t size, bool write)
 {
 	struct launch *l = self;
@@ -80,6 +95,8 @@ static void touch(void *self, uint64_t address, uint64_t size, bool write)
 		n = m->address + m->size - address;
 		if (n > size)
 			n = size;
+		if (m->context && memory_reach(m, address) < n)
+			stray(l, address, write);
 		race_touch(&m->block->shadow, address - m->address, n, write,
 			address);
 	}

@@ -261,6 +261,19 @@ bool memory_range(uint64_t address, struct memory_range *out)
 	return true;
 }
 
+uint64_t memory_reach(const struct map *m, uint64_t address)
+{
+	struct memory_range range;
+	uint64_t end;
+
+	if (!m->region || m->region->kind == REGION_RESERVED)
+		return m->address + m->size - address;
+	if (!memory_range(address, &range))
+		return 0;
+	end = range.address + ((range.size + UNIT - 1) & ~(uint64_t)(UNIT - 1));
+	return end > address ? end - address : 0;
+}
+
 static void drop_alloc(struct region *r, void *ctx)
 {
 	if (r->kind == REGION_ALLOC && r->context == ctx)

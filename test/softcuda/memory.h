@@ -18,6 +18,12 @@ CUresult memory_alloc(struct context *ctx, CUdeviceptr *out, size_t size);
 CUresult memory_free(CUdeviceptr address);
 /* The cuMemAlloc allocation that holds `address`. */
 bool memory_range(uint64_t address, struct memory_range *out);
+/*
+ * Bytes from `address` on that belong to the same live allocation (up to its
+ * last unit of 512); 0 when it lies in none.  Mapped memory and host memory
+ * have no such ends: all the bytes of the mapping.
+ */
+uint64_t memory_reach(const struct map *m, uint64_t address);
 void memory_context_end(struct context *ctx);
 
 #endif

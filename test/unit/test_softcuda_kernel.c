@@ -287,6 +287,26 @@ START_TEST(read_only)
 }
 END_TEST
 
+/* No hardware notices, so a report and no error. */
+START_TEST(out_of_bounds)
+{
+	CUdeviceptr p = soft_alloc(100), q = soft_alloc(2 * GRAIN + 16);
+
+	OK(launch_put(p + 508, 1, NULL));
+	OK(cuCtxSynchronize());
+	soft_expect_silence();
+	OK(launch_put(p + 512, 1, NULL));
+	OK(cuCtxSynchronize());
+	soft_expect_report("bounds");
+	OK(launch_put(q + 2 * GRAIN + 512, 1, NULL));
+	OK(cuCtxSynchronize());
+	soft_expect_report("bounds");
+	IS(cuMemsetD8_v2(p, 0, 513), CUDA_ERROR_INVALID_VALUE);
+	IS(cuMemsetD8_v2(q + GRAIN, 0, GRAIN + 513), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemsetD8_v2(q + GRAIN, 0, GRAIN + 16));
+}
+END_TEST
+
 /* Taken away while a kernel that used it is running. */
 START_TEST(unmap_under_kernel)
 {
@@ -343,7 +363,7 @@ int main(void)
 	const struct soft_case cases[] = {
 		{ setup, { parameters, shapes, questions, images, time,
 			illegal_address, misaligned, trapped, read_only,
-			unmap_under_kernel, queued, extended } },
+			out_of_bounds, unmap_under_kernel, queued, extended } },
 		{ setup_old_device, { target } },
 	};
 

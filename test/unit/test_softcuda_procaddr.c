@@ -178,6 +178,12 @@ START_TEST(bad_name)
 }
 END_TEST
 
+START_TEST(bad_text)
+{
+	bad_knob("SOFTCUDA_FAIL_CALL", "cuMemAlloc_v2");
+}
+END_TEST
+
 START_TEST(no_device)
 {
 	setenv("SOFTCUDA_DEVICES", "0", 1);
@@ -207,7 +213,8 @@ int main(void)
 	const struct soft_case cases[] = {
 		{ setup, { newest_that_fits, first_abi, refusal, error_names,
 			list, no_export_tables, sizes, bad_value,
-			bad_granularity, bad_name, no_device, attributes } },
+			bad_granularity, bad_name, bad_text, no_device,
+			attributes } },
 		{ setup_old, { old_driver } },
 	};
 

@@ -5,6 +5,9 @@
  */
 #include "test/unit/softcuda.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define SIZE 100000u
 
 static CUdeviceptr d, e;
@@ -265,6 +268,62 @@ START_TEST(counters)
 }
 END_TEST
 
+static void read_file(const char *path, char *text, size_t size)
+{
+	FILE *f = fopen(path, "r");
+	size_t n;
+
+	ck_assert_ptr_nonnull(f);
+	n = fread(text, 1, size - 1, f);
+	text[n] = 0;
+	fclose(f);
+	unlink(path);
+}
+
+/* What a process leaves behind: counters, trace, reports. */
+START_TEST(files)
+{
+	static const char *const names[] = { "STATS", "TRACE", "REPORT" };
+	char path[3][40], env[32];
+	static char text[1 << 20];
+	int i, status;
+	pid_t pid;
+
+	soft_env();
+	for (i = 0; i < 3; i++) {
+		snprintf(path[i], sizeof(path[i]), "/tmp/softcuda-%d-%d",
+			(int)getpid(), i);
+		snprintf(env, sizeof(env), "SOFTCUDA_%s", names[i]);
+		setenv(env, path[i], 1);
+	}
+	pid = fork();
+	if (!pid) {
+		open_all();
+		OK(cuMemcpyHtoDAsync_v2(d, pin, SIZE, s1));
+		OK(cuMemsetD8Async(d, 0, 1, s2));
+		OK(cuCtxSynchronize());
+		exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	read_file(path[0], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "\"h2d_bytes\": 100000,"));
+	ck_assert_ptr_nonnull(strstr(text, "\"races\": 1,"));
+	ck_assert_ptr_nonnull(strstr(text, "\"virtual_ns\": 101000,"));
+	read_file(path[1], text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "\"name\":\"copy to device\","
+		"\"pid\":0,\"tid\":0,\"ts\":0.000,\"dur\":101.000"));
+	ck_assert_ptr_nonnull(strstr(text, "cuMemsetD8Async"));
+	ck_assert_str_eq(text + strlen(text) - 3, "}]\n");
+	read_file(path[2], text, sizeof(text));
+	ck_assert_ptr_eq(strstr(text, "softcuda: REPORT race: "), text);
+}
+END_TEST
+
+static void setup_nothing(void)
+{
+}
+
 int main(void)
 {
 	const struct soft_case cases[] = {
@@ -274,6 +333,7 @@ int main(void)
 		{ setup_two_engines, { two_engines } },
 		{ setup_jitter, { jitter } },
 		{ setup_drop, { bandwidth_drop } },
+		{ setup_nothing, { files } },
 	};
 
 	return soft_run_cases("softcuda_sim", cases,
