@@ -204,6 +204,7 @@ UNIT := \
 	test_ptx_flow \
 	test_ptx_int \
 	test_ptx_mem \
+	test_ptx_warp \
 	test_softcuda_kernel \
 	test_softcuda_memory \
 	test_softcuda_procaddr \
@@ -355,6 +356,7 @@ UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_mem := $(PTX_SRCS)
+UNIT_OBJS_test_ptx_warp := $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_kernel := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)

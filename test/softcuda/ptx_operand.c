@@ -368,10 +368,13 @@ u32 ptx_operands(struct ptx_parser *p, struct ptx_operand *o, u32 max)
 void ptx_need(struct ptx_parser *p, const struct ptx_opcode *op, u32 got,
 	u32 min, u32 max)
 {
-	if (got < min || got > max)
-		ptx_fail(p, &op->at, PTX_SYNTAX,
-			"%s takes %u to %u operands, not %u", op->text, min,
-			max, got);
+	if (got >= min && got <= max)
+		return;
+	if (min == max)
+		ptx_fail(p, &op->at, PTX_SYNTAX, "%s takes %u operands, not %u",
+			op->text, min, got);
+	ptx_fail(p, &op->at, PTX_SYNTAX, "%s takes %u to %u operands, not %u",
+		op->text, min, max, got);
 }
 
 void ptx_unsupported(struct ptx_parser *p, const struct ptx_opcode *op)
