@@ -67,6 +67,7 @@ struct race_stamp *access_stamp(struct op *op, const char *what)
 		.clock = &op->clock,
 		.op = op->number,
 		.stream = op->stream_id,
+		.when = sim_now(),
 		.what = what,
 	};
 

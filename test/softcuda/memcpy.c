@@ -28,6 +28,8 @@ struct copy {
 	uint64_t size;
 	uint8_t *staged;	/* owned; what a pageable source held */
 	bool raw_dst, raw_src;	/* pageable host memory */
+	bool watched;		/* `sum` is of the source when it was issued */
+	uint64_t sum;
 };
 
 enum side { SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE, SIDE_CROSSING };
@@ -69,6 +71,44 @@ static uint64_t start_d2d(struct op *op)
 
 	return (uint64_t)knobs.launch_ns
 		+ (uint64_t)(2 * (double)c->size / knobs.hbm_gbps);
+}
+
+/* Any changed bit changes it; four chains, to be as fast as memory is. */
+static uint64_t sum_of(const void *data, uint64_t size)
+{
+	uint64_t h[4] = { 1, 2, 3, 4 }, w[4];
+	const uint8_t *p = data;
+	int i;
+
+	for (; size >= sizeof(w); p += sizeof(w), size -= sizeof(w)) {
+		memcpy(w, p, sizeof(w));
+		for (i = 0; i < 4; i++)
+			h[i] = (h[i] ^ w[i]) * 0x9e3779b97f4a7c15u;
+	}
+	for (; size; p++, size--)
+		h[0] = (h[0] ^ *p) * 0x9e3779b97f4a7c15u;
+	return h[0] ^ h[1] << 1 ^ h[2] << 2 ^ h[3] << 3;
+}
+
+/*
+ * The CPU's own stores are seen by nobody, but a pinned source that is not
+ * what it was when the copy was issued, and that no operation has written
+ * since, was changed by the CPU too early.
+ */
+static void check_source(const struct copy *c)
+{
+	struct hostmem *h = c->watched ? hostmem_find(c->src) : NULL;
+
+	/* The knob's own bit may lie in several copies' sources. */
+	if (!h || knobs.flip_h2d || sum_of((void *)(uintptr_t)c->src, c->size) == c->sum
+	    || race_last_write(h->map.block->shadow, c->src - h->map.address,
+	    c->size) > c->op.submit_ns)
+		return;
+	report_rule("hostwrite", "the source of copy to device (operation "
+		"%llu, stream %llu), %#llx, %llu bytes, was written by the CPU "
+		"while the copy was in flight", (unsigned long long)c->op.number,
+		(unsigned long long)c->op.stream_id,
+		(unsigned long long)c->src, (unsigned long long)c->size);
 }
 
 /* SOFTCUDA_FLIP_H2D: one wrong bit, which the program's results must show. */
@@ -126,6 +166,7 @@ static void finish_h2d(struct op *op)
 {
 	struct copy *c = (struct copy *)op;
 
+	check_source(c);
 	if (knobs.flip_h2d && !op->context->error)
 		flip_source(c);
 	move(c);
@@ -312,6 +353,11 @@ static CUresult issue(struct stream *s, struct request *q)
 	if (c->raw_src && !waits(q, type)) {
 		c->staged = object_alloc(q->size);
 		memcpy(c->staged, (void *)(uintptr_t)q->src, q->size);
+	}
+	if (knobs.race && type == &h2d_type && q->src_side == SIDE_PINNED
+	    && !waits(q, type)) {
+		c->watched = true;
+		c->sum = sum_of((void *)(uintptr_t)q->src, q->size);
 	}
 	stream_submit(s, &c->op);
 	r = waits(q, type) ? stream_wait(s, &c->op) : CUDA_SUCCESS;

@@ -21,7 +21,7 @@
 struct race_stamp {
 	unsigned refs;
 	uint32_t actor, tick;
-	uint64_t op, stream;
+	uint64_t op, stream, when;
 	char what[64];
 };
 
@@ -133,6 +133,7 @@ struct race_stamp *race_stamp_create(const struct race_who *who)
 	s->tick = who->tick;
 	s->op = who->op;
 	s->stream = who->stream;
+	s->when = who->when;
 	snprintf(s->what, sizeof(s->what), "%s", who->what);
 	return s;
 }
@@ -380,6 +381,43 @@ void race_access(struct shadow **shadow, uint64_t offset, uint64_t size,
 		m.address = where - run.from;
 		merge_page(p, &run, 1, &m);
 	}
+}
+
+static uint64_t page_last_write(const struct page *p, uint32_t from,
+	uint32_t to)
+{
+	uint64_t when = 0;
+	size_t i;
+
+	for (i = 0; i < p->nr; i++) {
+		const struct segment *s = &p->seg[i];
+
+		if (s->from < to && from < s->to && s->writer
+		    && s->writer->when >= when)
+			when = s->writer->when + 1;
+	}
+	return when;
+}
+
+uint64_t race_last_write(const struct shadow *shadow, uint64_t offset,
+	uint64_t size)
+{
+	uint64_t when = 0, w, n;
+	uint32_t from;
+	size_t i;
+
+	for (; shadow && size; offset += n, size -= n) {
+		i = offset / PAGE;
+		from = (uint32_t)(offset % PAGE);
+		n = PAGE - from < size ? PAGE - from : size;
+		if (i >= shadow->nr || !shadow->page[i])
+			continue;
+		w = page_last_write(shadow->page[i], from,
+			from + (uint32_t)n);
+		if (w > when)
+			when = w;
+	}
+	return when;
 }
 
 void race_forget(struct shadow *shadow, uint64_t offset, uint64_t size)

@@ -36,6 +36,7 @@ struct race_who {
 	const struct race_clock *clock;	/* borrowed */
 	uint64_t op;			/* number of the operation */
 	uint64_t stream;
+	uint64_t when;			/* virtual time of the access */
 	const char *what;		/* "kernel matvec"; copied */
 };
 
@@ -55,6 +56,10 @@ void race_access(struct shadow **shadow, uint64_t offset, uint64_t size,
 void race_touch(struct shadow **shadow, uint64_t offset, uint64_t size,
 	bool write, uint64_t where);
 void race_touch_done(struct race_stamp *stamp, const struct race_clock *c);
+
+/* 1 + when an operation last wrote any of these bytes, 0 if none ever did. */
+uint64_t race_last_write(const struct shadow *shadow, uint64_t offset,
+	uint64_t size);
 
 /* The bytes got a new life: nothing earlier counts. */
 void race_forget(struct shadow *shadow, uint64_t offset, uint64_t size);

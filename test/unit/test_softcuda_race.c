@@ -239,6 +239,22 @@ START_TEST(pinned_memory)
 }
 END_TEST
 
+/* Changed between issue and end: by the CPU that is an error. */
+START_TEST(source_changes)
+{
+	OK(cuMemcpyHtoDAsync_v2(d, pin, SIZE, s1));
+	pin[SIZE - 1] ^= 1;
+	OK(cuStreamSynchronize(s1));
+	soft_expect_report("hostwrite");
+	pin[0] ^= 1;
+	OK(cuMemsetD8Async(e, 77, SIZE, s1));
+	OK(cuMemcpyDtoHAsync_v2(pin, e, SIZE, s1));
+	OK(cuMemcpyHtoDAsync_v2(d, pin, SIZE, s1));
+	OK(cuStreamSynchronize(s1));
+	soft_expect_silence();
+}
+END_TEST
+
 START_TEST(kernel_reads_pinned_memory)
 {
 	run(get, (uintptr_t)pin, e, 64, s1);
@@ -325,6 +341,7 @@ int main(void)
 			event_orders, event_too_early, host_orders,
 			legacy_orders, legacy_exempts_non_blocking, alias } },
 		{ setup, { kernel_reads, kernel_writes, pinned_memory,
+			source_changes,
 			kernel_reads_pinned_memory, freed, transitive,
 			host_threads, destroyed_stream } },
 	};
