@@ -138,6 +138,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/block.c \
 	test/softcuda/call.c \
 	test/softcuda/context.c \
+	test/softcuda/ctxprop.c \
 	test/softcuda/device.c \
 	test/softcuda/event.c \
 	test/softcuda/exports.c \

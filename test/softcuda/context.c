@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: primary and created, the stack of current ones of each thread,
- * limits, peer access.  Called by the program.  Guarded by the driver's lock.
+ * Contexts: primary and created, the stack of current ones of each thread.
+ * Called by the program.  Guarded by the driver's lock.
  */
 #include "test/softcuda/context.h"
 
@@ -18,8 +18,6 @@
 #include "test/softcuda/report.h"
 #include "test/softcuda/sim.h"
 #include "test/softcuda/stream.h"
-
-#define NR_LIMITS 7
 
 static struct context *primaries[DEVICE_MAX];
 
@@ -64,7 +62,7 @@ CUresult context_synchronize(struct context *ctx)
 
 static CUresult bring_up(struct context *ctx, unsigned flags)
 {
-	static const size_t limits[NR_LIMITS] = {
+	static const size_t limits[CONTEXT_LIMITS] = {
 		1024, 1048576, 8388608, 2, 2048, 64, 0
 	};
 	CUresult r = block_charge(ctx->device, knobs.context_bytes);
@@ -77,7 +75,7 @@ static CUresult bring_up(struct context *ctx, unsigned flags)
 	ctx->error = CUDA_SUCCESS;
 	ctx->alive = true;
 	ctx->peers = 0;
-	for (i = 0; i < NR_LIMITS; i++)
+	for (i = 0; i < CONTEXT_LIMITS; i++)
 		ctx->limits[i] = limits[i];
 	return CUDA_SUCCESS;
 }
@@ -468,8 +466,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *out)
 	return call_end(&c);
 }
 
-/* NULL means the current one, as the newer entry points have it. */
-static CUresult named_or_current(CUcontext handle, struct context **out)
+CUresult context_named(CUcontext handle, struct context **out)
 {
 	*out = handle ? object_find(handle, OBJECT_CONTEXT)
 		: context_current(call_thread());
@@ -479,7 +476,7 @@ static CUresult named_or_current(CUcontext handle, struct context **out)
 static CUresult get_device(CUdevice *out, CUcontext handle)
 {
 	struct context *ctx;
-	CUresult r = named_or_current(handle, &ctx);
+	CUresult r = context_named(handle, &ctx);
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -521,130 +518,9 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_INIT)) {
-		c.result = named_or_current(handle, &ctx);
+		c.result = context_named(handle, &ctx);
 		if (!c.result)
 			c.result = context_synchronize(ctx);
 	}
-	return call_end(&c);
-}
-
-/* ---- properties ------------------------------------------------------------------ */
-
-CUresult cuCtxGetFlags(unsigned int *flags)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
-		if (flags)
-			*flags = c.context->flags;
-		else
-			c.result = CUDA_ERROR_INVALID_VALUE;
-	}
-	return call_end(&c);
-}
-
-CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
-{
-	struct context *ctx;
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_INIT)) {
-		c.result = named_or_current(handle, &ctx);
-		if (!version)
-			c.result = CUDA_ERROR_INVALID_VALUE;
-		else if (!c.result)
-			*version = ctx->api_version;
-	}
-	return call_end(&c);
-}
-
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
-		if (!value)
-			c.result = CUDA_ERROR_INVALID_VALUE;
-		else if ((unsigned)limit >= NR_LIMITS)
-			c.result = CUDA_ERROR_UNSUPPORTED_LIMIT;
-		else
-			*value = c.context->limits[limit];
-	}
-	return call_end(&c);
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
-		if ((unsigned)limit >= NR_LIMITS)
-			c.result = CUDA_ERROR_UNSUPPORTED_LIMIT;
-		else
-			c.context->limits[limit] = value;
-	}
-	return call_end(&c);
-}
-
-CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
-		if (config)
-			*config = c.context->cache_config;
-		else
-			c.result = CUDA_ERROR_INVALID_VALUE;
-	}
-	return call_end(&c);
-}
-
-CUresult cuCtxSetCacheConfig(CUfunc_cache config)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
-		if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
-			c.result = CUDA_ERROR_INVALID_VALUE;
-		else
-			c.context->cache_config = config;
-	}
-	return call_end(&c);
-}
-
-static CUresult peer_access(struct context *ctx, CUcontext handle, bool enable)
-{
-	struct context *peer = context_find(handle);
-	uint32_t bit;
-
-	if (!peer)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (peer->device == ctx->device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	bit = 1u << peer->device;
-	if (enable && ctx->peers & bit)
-		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-	if (!enable && !(ctx->peers & bit))
-		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-	ctx->peers ^= bit;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT))
-		c.result = flags ? CUDA_ERROR_INVALID_VALUE
-			: peer_access(c.context, peer, true);
-	return call_end(&c);
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-	struct call c;
-
-	if (!call_begin(&c, __func__, CALL_CONTEXT))
-		c.result = peer_access(c.context, peer, false);
 	return call_end(&c);
 }

@@ -16,6 +16,9 @@ struct event;
 struct module;
 struct thread;
 
+/* CUlimit values that are known. */
+#define CONTEXT_LIMITS 7
+
 struct context {
 	struct object object;
 	int device;
@@ -32,7 +35,7 @@ struct context {
 	struct module *modules;		/* owned */
 	uint64_t charged;		/* bytes of SOFTCUDA_CONTEXT */
 	uint32_t peers;			/* devices whose memory it may use */
-	size_t limits[8];
+	size_t limits[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 };
 
@@ -42,6 +45,8 @@ struct context *context_current(struct thread *t);
 CUresult context_check(struct context *ctx);
 /* The live context behind a handle, NULL if there is none. */
 struct context *context_find(CUcontext handle);
+/* The named one, NULL meaning the current one; 0 or its error. */
+CUresult context_named(CUcontext handle, struct context **out);
 /* The first failure wins and stays. */
 void context_kill(struct context *ctx, CUresult error);
 /* Waits for its work; the host learns of all of it. */
