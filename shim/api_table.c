@@ -35,8 +35,7 @@ static const struct row rows[] = {
 #undef CALL
 };
 
-enum { UNBOUND, PUBLISHING, BOUND };
-static int bind_state;
+int api_bind_state;
 
 /* For what a driver lacks; arguments do not matter to the x86-64 ABI. */
 static CUresult not_supported(void)
@@ -81,19 +80,16 @@ static void *find(void *driver, bool global, const struct row *row)
 
 static void publish(const struct real_api *found)
 {
-	int expected = UNBOUND;
-	size_t i;
+	int expected = API_UNBOUND;
 
-	if (__atomic_compare_exchange_n(&bind_state, &expected, PUBLISHING,
-			false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		for (i = 0; i < ARRAY_LEN(rows); i++)
-			__atomic_store_n(entry(&real, &rows[i]),
-				*(void *const *)((const char *)found +
-					rows[i].off), __ATOMIC_RELAXED);
-		__atomic_store_n(&bind_state, BOUND, __ATOMIC_RELEASE);
+	if (__atomic_compare_exchange_n(&api_bind_state, &expected,
+			API_PUBLISHING, false, __ATOMIC_ACQUIRE,
+			__ATOMIC_ACQUIRE)) {
+		real = *found;
+		__atomic_store_n(&api_bind_state, API_BOUND, __ATOMIC_RELEASE);
 		return;
 	}
-	while (__atomic_load_n(&bind_state, __ATOMIC_ACQUIRE) != BOUND)
+	while (!api_bound())
 		sched_yield();
 }
 
@@ -124,9 +120,7 @@ static COLD bool bind_now(void *handle)
 
 bool api_bind(void *handle)
 {
-	if (likely(__atomic_load_n(&bind_state, __ATOMIC_ACQUIRE) == BOUND))
-		return true;
-	return bind_now(handle);
+	return likely(api_bound()) || bind_now(handle);
 }
 
 bool api_has(const void *real_entry)

@@ -35,13 +35,22 @@ bool api_has(const void *real_entry);
 /*
  * The real function; binds first where that has not happened.  For wrappers,
  * which may be the first to be called.  Without a driver (a program that tests
- * a weak reference to cuInit) the call answers CUDA_ERROR_NO_DEVICE.
+ * a weak reference to cuInit) the call answers CUDA_ERROR_NO_DEVICE.  A thread
+ * that has come by here may use `real` directly from then on: it has seen the
+ * whole table, not just its entry.
  */
 #define REAL(sym) \
-	(likely(__atomic_load_n(&real.sym, __ATOMIC_RELAXED) != NULL) || \
-		api_bind(NULL) ? __atomic_load_n(&real.sym, __ATOMIC_RELAXED) : \
+	(likely(api_bound()) || api_bind(NULL) ? real.sym : \
 		(__typeof__(real.sym))(void *)api_no_driver)
 CUresult api_no_driver(void);
+
+enum { API_UNBOUND, API_PUBLISHING, API_BOUND };
+extern int api_bind_state;
+
+static inline bool api_bound(void)
+{
+	return __atomic_load_n(&api_bind_state, __ATOMIC_ACQUIRE) == API_BOUND;
+}
 
 /* The wrapper for a function of the driver, or NULL: not one of ours. */
 void *api_wrapper_of(const void *real_function);
