@@ -301,10 +301,11 @@ static int64_t span_before(const struct alloc *a, uint64_t off, bool passed)
 	return i;
 }
 
-void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t most, CUdeviceptr *from, CUdeviceptr *to)
 {
 	uint64_t off = p - a->base, lo = 0, hi = a->size;
+	bool whole = true;
 	int64_t at;
 	uint32_t j;
 
@@ -322,15 +323,18 @@ void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 		}
 	if (off - lo > most) {
 		at = span_before(a, off, false);
-		lo = at >= 0 ? a->spans[at].offset : off - most;
+		whole &= at >= 0;
+		lo = at >= 0 ? a->spans[at].offset : lo;
 	}
 	if (hi - off > most) {
-		hi = off + most;
-		at = span_before(a, hi, false);
+		at = span_before(a, off + most, false);
 		if (at >= 0 && a->spans[at].offset > off)
 			hi = a->spans[at].offset;
+		else
+			whole = false;
 	}
 	lock_release(&d->alloc_lock);
 	*from = a->base + lo;
 	*to = a->base + hi;
+	return whole;
 }

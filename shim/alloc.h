@@ -66,10 +66,11 @@ void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
  * The reach of a pointer that a launch got: [*from, *to).  For launches whose
  * reach is more than the GPU can hold, it is cut, wide rather than narrow: more
  * than `most` bytes above p end at the last span start of any kind within
- * them (without one, after them); more than `most` bytes below p begin where
- * p's span does (without one, `most` bytes below).
+ * them; more than `most` bytes below p begin where p's span does.  false: there
+ * is no such span start, so the cut would go through one upload; then the reach
+ * is not cut there.
  */
-void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t most, CUdeviceptr *from, CUdeviceptr *to);
 
 #endif

@@ -147,6 +147,11 @@ uint32_t chunk_nr_available(const struct device *d)
 		0);
 }
 
+uint32_t chunk_nr_live(const struct device *d)
+{
+	return d->chunks->nr_live;
+}
+
 uint32_t chunk_nr_idle(const struct device *d)
 {
 	return d->chunks->nr_idle;

@@ -40,6 +40,8 @@ CUmemGenericAllocationHandle chunk_handle(const struct device *d,
 /* Chunks that chunk_take() could give now, by budget and recycling. */
 uint32_t chunk_nr_available(const struct device *d)
 	REQUIRES(&d->pool_lock);
+/* Chunks that exist. */
+uint32_t chunk_nr_live(const struct device *d) REQUIRES(&d->pool_lock);
 /* Recycled chunks that nobody uses. */
 uint32_t chunk_nr_idle(const struct device *d) REQUIRES(&d->pool_lock);
 

@@ -219,11 +219,18 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 	uint32_t want = (uint32_t)((bytes + d->page_size - 1) >>
 		d->page_shift);
 	uint32_t *chunks = malloc(want * sizeof(*chunks));
-	uint32_t got, given;
+	uint32_t got, given, most;
 
 	if (chunks == NULL)
 		return 0;
 	lock_acquire(&d->pool_lock);
+	/* What one call of the program needs at once must stay possible. */
+	most = chunk_nr_live(d) > d->tenancy->floor ?
+		chunk_nr_live(d) - d->tenancy->floor : 0;
+	if (d->tenancy->nr_resident + d->tenancy->nr_streamed == 0)
+		most = chunk_nr_live(d);
+	if (want > most)
+		want = most;
 	if (chunk_nr_idle(d) < want) {
 		got = demote(d, want - chunk_nr_idle(d), NULL, chunks);
 		for (uint32_t i = 0; i < got; i++)

@@ -219,6 +219,8 @@ static void back_finish(struct device *d, struct alloc *a,
 	lock_acquire(&d->pool_lock);
 	__atomic_store_n(&a->nr_unsettled, a->nr_pages - nr_mapped,
 		__ATOMIC_SEQ_CST);
+	if (a->nr_pages > t->floor)
+		t->floor = a->nr_pages;
 	for (uint32_t i = 0; i < a->nr_pages; i++) {
 		struct page *p = &d->pages[a->first + i];
 

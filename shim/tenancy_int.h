@@ -43,6 +43,7 @@ struct tenancy {
 	bool growing;		/* a thread is adding slots */
 	bool demoting;		/* a thread is taking chunks from residents */
 	bool frozen;
+	uint32_t floor;		/* pages that some call needs at once */
 	uint64_t complained;	/* largest request a message was given for */
 };
 

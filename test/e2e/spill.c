@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread computes on memory that fits while another takes all the memory
- * there is in small pieces and gives it back: memory must be found somewhere,
- * and never under a kernel's feet.  The first thread's result is checked.
+ * there is in small pieces and gives it back, round after round: memory must
+ * be found somewhere, and never under a kernel's feet.  The first thread's
+ * results are checked.
  */
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "test/e2e/e2e_digest.h"
 
@@ -40,9 +40,9 @@ static CUcontext ctx;
 static CUfunction step;
 static uint64_t hot_bytes = 6 << 20, nr_rounds = 6, nr_steps = 40;
 static uint64_t nr_pieces = 16;
-static bool done;
+static pthread_barrier_t barrier;
 
-/* Takes up to nr_pieces pieces, as many as there are, and frees them. */
+/* Each round takes up to nr_pieces pieces, as many as there are. */
 static void *taker(void *arg)
 {
 	static CUdeviceptr piece[MAX_PIECES];
@@ -50,15 +50,18 @@ static void *taker(void *arg)
 	uint64_t n;
 
 	CU(cuCtxSetCurrent, ctx);
-	while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) {
+	for (uint64_t round = 0; round < nr_rounds; round++) {
+		pthread_barrier_wait(&barrier);
 		for (n = 0; n < nr_pieces; n++) {
 			r = cuMemAlloc(&piece[n], PIECE);
 			if (r == CUDA_ERROR_OUT_OF_MEMORY)
 				break;
 			CU(cuMemsetD8, piece[n], 0x5a, PIECE);
 		}
+		pthread_barrier_wait(&barrier);
 		while (n > 0)
 			CU(cuMemFree, piece[--n]);
+		pthread_barrier_wait(&barrier);
 	}
 	return NULL;
 }
@@ -73,6 +76,7 @@ static uint64_t round_of(CUstream s, uint32_t *host, uint64_t hash)
 		host[i] = i * 2654435761u;
 	CU(cuMemcpyHtoD, hot, host, hot_bytes);
 	CU(cuStreamSynchronize, CU_STREAM_LEGACY);
+	pthread_barrier_wait(&barrier);
 	for (uint64_t k = 0; k < nr_steps; k++) {
 		CU(cuLaunchKernel, step, (words + 255) / 256, 1, 1, 256, 1, 1,
 			0, s, args, NULL);
@@ -86,7 +90,9 @@ static uint64_t round_of(CUstream s, uint32_t *host, uint64_t hash)
 		if (host[i] != i * 2654435761u + (uint32_t)nr_steps)
 			E2E_FAIL("word %u is %08x, not %08x", i, host[i],
 				i * 2654435761u + (uint32_t)nr_steps);
+	pthread_barrier_wait(&barrier);
 	CU(cuMemFree, hot);
+	pthread_barrier_wait(&barrier);
 	return e2e_hash(hash, host, hot_bytes);
 }
 
@@ -115,11 +121,11 @@ int main(int argc, char **argv)
 	base = e2e_alloc(base_bytes);
 	CU(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
 	host = e2e_host(hot_bytes);
+	pthread_barrier_init(&barrier, NULL, 2);
 	if (pthread_create(&thread, NULL, taker, NULL))
 		E2E_FAIL("no second thread");
 	for (uint64_t r = 0; r < nr_rounds; r++)
 		hash = round_of(s, host, hash);
-	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	CU(cuStreamDestroy, s);
 	CU(cuMemFree, base);

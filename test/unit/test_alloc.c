@@ -111,9 +111,11 @@ START_TEST(test_claim)
 END_TEST
 
 /* The rule in the header, word for word, over units. */
-static void reach_plainly(const bool *span, const bool *passed, uint64_t n,
+static bool reach_plainly(const bool *span, const bool *passed, uint64_t n,
 	uint64_t p, uint64_t most, uint64_t *from, uint64_t *to)
 {
+	bool below = false, above = false;
+
 	*from = 0;
 	*to = n;
 	for (uint64_t i = 0; i <= p; i++)
@@ -122,18 +124,23 @@ static void reach_plainly(const bool *span, const bool *passed, uint64_t n,
 	for (uint64_t i = n - 1; i > p; i--)
 		if (span[i] && passed[i])
 			*to = i;
-	if (p - *from > most) {
-		*from = p - most;
-		for (uint64_t i = 0; i <= p; i++)
-			if (span[i])
-				*from = i;
-	}
-	if (*to - p > most) {
-		*to = p + most;
-		for (uint64_t i = p + 1; i <= p + most; i++)
-			if (i < n && span[i])
+	below = p - *from <= most;
+	for (uint64_t i = 0; i <= p && p - *from > most; i++)
+		if (span[i]) {
+			below = true;
+			for (uint64_t k = i; k <= p; k++)
+				if (span[k])
+					*from = k;
+			break;
+		}
+	above = *to - p <= most;
+	if (!above)
+		for (uint64_t i = p + 1; i <= p + most && i < n; i++)
+			if (span[i]) {
+				above = true;
 				*to = i;
-	}
+			}
+	return below && above;
 }
 
 START_TEST(test_reach)
@@ -146,6 +153,7 @@ START_TEST(test_reach)
 	for (int k = 0; k < 300; k++) {
 		uint64_t at = (uint64_t)rand() % UNITS, from, to;
 		CUdeviceptr lo, hi;
+		bool whole;
 		uint64_t most = rand() % 3 != 0 ? UNITS :
 			1 + (uint64_t)rand() % UNITS;
 
@@ -158,9 +166,10 @@ START_TEST(test_reach)
 		}
 		if (span[at])
 			passed[at] = true;
-		reach_plainly(span, passed, UNITS, at, most, &from, &to);
-		alloc_reach(&dev, a, a->base + at * UNIT, most * UNIT, &lo,
-			&hi);
+		whole = reach_plainly(span, passed, UNITS, at, most, &from,
+			&to);
+		ck_assert_int_eq(alloc_reach(&dev, a, a->base + at * UNIT,
+			most * UNIT, &lo, &hi), whole);
 		ck_assert_uint_eq(lo - a->base, from * UNIT);
 		ck_assert_uint_eq(hi - a->base, to * UNIT);
 	}
