@@ -205,6 +205,7 @@ UNIT := \
 	test_ptx_flow \
 	test_ptx_int \
 	test_ptx_mem \
+	test_ptx_vec \
 	test_ptx_warp \
 	test_softcuda_kernel \
 	test_softcuda_memory \
@@ -224,6 +225,7 @@ CHECKS := \
 	elf \
 	exports \
 	layers \
+	preempt \
 	purity \
 	softcuda \
 	style \
@@ -357,6 +359,7 @@ UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_mem := $(PTX_SRCS)
+UNIT_OBJS_test_ptx_vec := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_warp := $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_kernel := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
@@ -477,6 +480,11 @@ $(D)/own-exports/libcuda.so.1: \
 	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1
 
 # ---- checking, installing ----------------------------------------------------
+
+# Libraries with one rule of tenancy taken out, for test/check-preempt.sh.
+MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast.so,1 2))
+build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
+	$(Q)$(MAKE) --no-print-directory MUTANT=$* $@
 
 # make check T=name runs the tests whose name contains it.
 check: deps all $$(DISPATCH_TESTS)

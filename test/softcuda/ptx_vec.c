@@ -20,6 +20,8 @@
 
 /* The rows of one instruction are the same or apart, never shifted. */
 #ifdef __clang__
+/* it is said for every loop, and some (division) have no vector form */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define LANES _Pragma("clang loop vectorize(assume_safety)") \
 	for (u32 l = 0; l < PTX_LANES; l++)
 #else
