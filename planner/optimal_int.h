@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the strategy `optimal` share: the model that it searches
+ * over and one choice of bytes, ring and pads.  Only optimal*.c include it.
+ */
+#ifndef BALLAST_PLANNER_OPTIMAL_INT_H
+#define BALLAST_PLANNER_OPTIMAL_INT_H
+
+#include "planner/cycle.h"
+#include "planner/ring.h"
+#include "planner/timeline.h"
+
+struct optimal_model {
+	uint32_t nr;		/* layers */
+	const double *ms;	/* by layer */
+	const uint64_t *bytes;	/* by layer: what may be streamed */
+	uint64_t total;		/* of bytes */
+	uint64_t chunk;
+	double compute_ms;	/* sum of ms */
+	struct timeline_link link;
+	double release_ms;
+	bool wrap;
+};
+
+/* A ring of `ring` chunks, and what goes through it. */
+struct optimal_choice {
+	uint64_t chunk;
+	uint32_t ring;
+	uint64_t unit;		/* of bytes */
+	uint64_t most;		/* bytes of one layer */
+	bool split;		/* copies are cut where the ring makes them wait */
+	uint64_t *bytes;	/* by layer */
+	uint32_t *pads;		/* by layer: unused positions before it */
+	uint64_t streamed;	/* sum of bytes */
+	double period_ms;
+};
+
+/* ---- optimal_trial.c ---- */
+
+struct optimal_trial {
+	const struct optimal_model *m;
+	struct plan_pool pool;
+	struct plan_place *places;
+	struct ring_piece *pieces;
+	uint32_t nr_pieces;
+	struct timeline timeline;
+	struct timeline_copy *copies;
+	struct cycle *cycle;
+	double *ends;
+};
+
+enum plan_status optimal_choice_init(struct optimal_choice *c, uint32_t nr,
+	struct plan_arena *arena);
+void optimal_choice_copy(struct optimal_choice *to,
+	const struct optimal_choice *from, uint32_t nr);
+
+enum plan_status optimal_trial_init(struct optimal_trial *t,
+	const struct optimal_model *m, struct plan_arena *arena);
+/* Lays out pool and pieces of the choice as its `split` says. */
+void optimal_trial_lay(struct optimal_trial *t, const struct optimal_choice *c);
+/*
+ * The choice's period, with the better of split and whole copies; INFINITY if it
+ * is above limit.
+ */
+double optimal_trial_period(struct optimal_trial *t, struct optimal_choice *c,
+	double limit);
+/* Same choice, another link. */
+double optimal_trial_at(struct optimal_trial *t, const struct optimal_choice *c,
+	const struct timeline_link *link);
+
+/* ---- optimal_seed.c ---- */
+
+/*
+ * Ring sizes (in units of unit bytes) for which sum min(bytes, share * size) -
+ * copies * size >= need.  False: none.
+ */
+struct optimal_range {
+	uint64_t low, high;
+};
+bool optimal_range(const struct optimal_model *m, uint64_t need, uint64_t unit,
+	uint32_t blocks, struct optimal_range *out);
+
+enum optimal_seed {
+	SEED_LEVEL,	/* as much of every layer */
+	SEED_COMPUTE,	/* less of layers that compute long */
+	SEED_WINDOW,	/* as much as the layer before gives time for */
+	SEED_FEW,	/* SEED_LEVEL on every so many-th layer */
+	SEED_FEW_MORE,
+	SEED_FEW_MOST,
+	NR_SEEDS,
+};
+
+struct optimal_seeder {
+	const struct optimal_model *m;
+	double *want, *weight;
+	uint64_t *cap;
+};
+
+enum plan_status optimal_seeder_init(struct optimal_seeder *s,
+	const struct optimal_model *m, struct plan_arena *arena);
+/*
+ * Fills c->bytes so that they sum to at least need + the pool (c->ring chunks of
+ * c->chunk), in units of c->unit, at most c->most for each layer.  Pads are not
+ * touched.  False: the seed makes no sense here.
+ */
+bool optimal_seed(struct optimal_seeder *s, struct optimal_choice *c,
+	enum optimal_seed seed, uint64_t need);
+
+/* ---- optimal_search.c ---- */
+
+/*
+ * The best choice for residents that need to give up `need` (> 0) bytes net of
+ * the pool.  effort 0: seeds only, for many calls in a row; 1: all.
+ * PLAN_INFEASIBLE: nothing fits.
+ */
+enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
+	int effort, struct plan_arena *arena, struct optimal_choice *best);
+
+#endif
