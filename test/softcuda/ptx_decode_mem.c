@@ -160,6 +160,15 @@ static void data_rows(struct ptx_parser *p, const struct ptx_opcode *op,
 	i->e = row[3];
 }
 
+/* Marks what vec_load and vec_store have a short way for. */
+static void mark_common(struct ptx_insn *i)
+{
+	i->op = i->vec == 1 && i->size == i->regsize && i->size >= 4 &&
+		!(i->flags & (PTX_F_ADDR32 | PTX_F_FRAME)) &&
+		(i->space == PTX_GLOBAL || i->space == PTX_CONST ||
+		 i->space == PTX_GENERIC);
+}
+
 void ptx_decode_ld(struct ptx_parser *p, const struct ptx_opcode *op)
 {
 	struct ptx_operand v[PTX_MAX_OPERANDS];
@@ -171,6 +180,7 @@ void ptx_decode_ld(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_need(p, op, ptx_operands(p, v, PTX_MAX_OPERANDS), 2, 2);
 	data_rows(p, op, &v[0], t, &i, true);
 	ptx_address(p, &v[1], &i);
+	mark_common(&i);
 	i.run = p->vec->load;
 	ptx_emit(p, &i);
 }
@@ -188,6 +198,7 @@ void ptx_decode_st(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_need(p, op, ptx_operands(p, v, PTX_MAX_OPERANDS), 2, 2);
 	data_rows(p, op, &v[1], t, &i, false);
 	ptx_address(p, &v[0], &i);
+	mark_common(&i);
 	i.run = p->vec->store;
 	ptx_emit(p, &i);
 }

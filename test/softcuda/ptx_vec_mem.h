@@ -222,10 +222,44 @@ static inline bool find_shape(struct ptx_warp *w, const struct ptx_insn *i,
 	return gather(w, i, mask, i->space, addr, s, write);
 }
 
+/*
+ * The common access (op says so: one element of the register's size, plain
+ * 64-bit addresses) by a full warp, lane after lane in memory; otherwise NULL.
+ */
+static inline u8 *in_line(struct ptx_warp *w, const struct ptx_insn *i,
+	u32 mask, bool write)
+{
+	const u64 *a = PTX_ROW(w, u64, i->a);
+	u64 a0 = a[0], off = 0;
+	u8 *p;
+
+	if (!i->op || mask != PTX_FULL)
+		return NULL;
+	if (i->size == 4)
+		LANES off |= (a[l] - a0) ^ (u64)l * 4;
+	else
+		LANES off |= (a[l] - a0) ^ (u64)l * 8;
+	a0 += (u64)i->imm;
+	if (off || (a0 & (i->size - 1u)) || a0 >= PTX_SHARED_BASE)
+		return NULL;
+	p = ptx_global(w->x, i->line, a0, i->size * PTX_LANES, write);
+	if (p)
+		touched(w, a0, i->size * PTX_LANES, write);
+	return p;
+}
+
 static void vec_load(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 {
 	struct shape s;
+	u8 *p = in_line(w, i, mask, false);
 
+	if (p) {
+		if (i->size == 4)
+			memcpy(PTX_ROW(w, u32, i->d), p, 4 * PTX_LANES);
+		else
+			memcpy(PTX_ROW(w, u64, i->d), p, 8 * PTX_LANES);
+		return;
+	}
 	if (!find_shape(w, i, mask, &s, false))
 		return;
 	load_row(w, i, mask, &s, i->d, 0);
@@ -240,7 +274,15 @@ static void vec_load(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 static void vec_store(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 {
 	struct shape s;
+	u8 *p = in_line(w, i, mask, true);
 
+	if (p) {
+		if (i->size == 4)
+			memcpy(p, PTX_ROW(w, u32, i->d), 4 * PTX_LANES);
+		else
+			memcpy(p, PTX_ROW(w, u64, i->d), 8 * PTX_LANES);
+		return;
+	}
 	if (!find_shape(w, i, mask, &s, true))
 		return;
 	store_row(w, i, mask, &s, i->d, 0);
