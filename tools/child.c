@@ -27,7 +27,9 @@
 static sigset_t taken;			/* what sigwaitinfo takes */
 static sigset_t old_mask;
 static struct sigaction old_sigchld;
-static bool child_stopped, self_stopped;
+static bool child_stopped;		/* as far as is known */
+static bool stop_reported;		/* and not yet mirrored */
+static bool self_stopped;		/* SIGCONT is on its way to us */
 
 static void signals_take(void)
 {
@@ -171,32 +173,61 @@ static bool child_poll(struct child *c)
 		if (r == 0)
 			return false;
 		c->status = status;
-		if (WIFCONTINUED(status))
-			child_stopped = false;
-		else if (WIFSTOPPED(status))
-			child_stopped = true;
-		else
+		if (!WIFCONTINUED(status) && !WIFSTOPPED(status))
 			return true;
+		child_stopped = stop_reported = WIFSTOPPED(status);
 	}
+}
+
+/* What the kernel says now: reports of waitpid are late, or lost in an exit. */
+static bool is_stopped(pid_t pid)
+{
+	char text[512], *end;
+	ssize_t n = -1;
+	int fd;
+
+	fd = open(cli_format("/proc/%d/stat", (int)pid), O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (n < 0)
+		return true;	/* no /proc: believe the report */
+	text[n] = '\0';
+	end = strrchr(text, ')');
+	return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }
 
 /*
  * Stops the launcher by the signal that stopped the child, so that the shell
  * sees the job as it would see the program.  Returns after SIGCONT, or at once
- * where the kernel stops nobody (orphaned process groups).
+ * where the kernel stops nobody (orphaned process groups), SIGCONT is waiting
+ * already (raise() would drop it; a later ^Z has dropped it), or the child
+ * runs again.  A SIGCONT after raise() takes the pending signal back.
  */
-static void stop_too(int sig)
+static void stop_too(pid_t child, int sig)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL }, old;
+	struct sigaction act = { .sa_handler = SIG_DFL }, old;
 	sigset_t set;
 
+	stop_reported = false;
+	sigpending(&set);
+	if (sigismember(&set, SIGCONT) == 1) {
+		self_stopped = true;
+		return;
+	}
 	if (sig == SIGSTOP) {
-		raise(SIGSTOP);
+		if (is_stopped(child))
+			raise(SIGSTOP);
 	} else {
 		sigemptyset(&set);
 		sigaddset(&set, sig);
-		sigaction(sig, &dfl, &old);
+		sigaction(sig, &act, &old);
 		raise(sig);
+		if (!is_stopped(child)) {
+			act.sa_handler = SIG_IGN;	/* drops it */
+			sigaction(sig, &act, NULL);
+		}
 		sigprocmask(SIG_UNBLOCK, &set, NULL);
 		sigprocmask(SIG_BLOCK, &set, NULL);
 		sigaction(sig, &old, NULL);
@@ -213,6 +244,8 @@ static void on_continue(const struct child *c, bool pass_on)
 		self_stopped = false;
 		if (child_stopped)
 			kill(c->pid, SIGCONT);
+		/* If it exits, no report of its going on may ever come. */
+		child_stopped = stop_reported = false;
 	} else if (pass_on) {
 		kill(c->pid, SIGCONT);
 	}
@@ -252,8 +285,8 @@ int child_run(struct child *c, const char *path, char **argv, int keep_fd)
 	}
 	release_descriptors(keep_fd);
 	while (!child_poll(c)) {
-		if (child_stopped && !self_stopped)
-			stop_too(WSTOPSIG(c->status));
+		if (stop_reported)
+			stop_too(c->pid, WSTOPSIG(c->status));
 		if (sigwaitinfo(&taken, &info) < 0)
 			continue;
 		/* How the child stands now decides what SIGCONT means. */

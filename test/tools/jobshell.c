@@ -114,10 +114,16 @@ static int end_is(int want)
 {
 	int status = next_status(TRIES);
 
-	if (status == -1 || WIFSTOPPED(status))
-		return 0;
-	return want == (WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
-		WEXITSTATUS(status));
+	if (status == -1)
+		printf("no end; the probe is in state %c\n", probe_state());
+	else if (WIFSTOPPED(status))
+		printf("stopped by signal %d\n", WSTOPSIG(status));
+	else if (want == (WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+	    WEXITSTATUS(status)))
+		return 1;
+	else
+		printf("status %#x\n", (unsigned int)status);
+	return 0;
 }
 
 static int act(const char *a)

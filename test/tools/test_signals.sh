@@ -130,16 +130,29 @@ same "$(count USR1)" 1
 job key:^Z stopped state:T fg state:S running see:CONT kill:15 end:42
 same "$(count CONT)" 1 "fg"
 # Twice, and continued by its number only.
-job key:^Z stopped fg state:S key:^Z stopped state:T kill:18 state:S running \
-	kill:15 end:42
+job key:^Z stopped fg state:S running key:^Z stopped state:T kill:18 state:S \
+	running kill:15 end:42
 # Stopped and then killed, as `kill %1` does it.
 job key:^Z stopped group:15 group:18 end:42
 job key:^Z stopped group:9 end:137
-# A program that ^C kills: the launcher dies of the same signal.
+# A program that ^C kills: the launcher dies of the same signal.  (Not sh: it
+# may put off an interrupt until its child has ended.)
+build_c "$T/idle" -x c - <<'END'
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	FILE *f = fopen(argv[1], "w");
+
+	if (!f || fputs("up\n", f) < 0 || fclose(f) != 0)
+		return 1;
+	sleep(60);
+	return 0;
+}
+END
 rm -f "$T/log"
 "$T/jobshell" "$T/log" see:up key:^C end:130 -- "$T/bin/ballast" run -- \
-	sh -c "echo up >$T/log; sleep 10" >"$T/out" 2>"$T/err" ||
-	fail "^C: $(cat "$T/out")"
+	"$T/idle" "$T/log" >"$T/out" 2>"$T/err" || fail "^C: $(cat "$T/out")"
 empty err
 # Reading the terminal from the foreground works.
 rm -f "$T/log"
