@@ -33,7 +33,10 @@ struct inspect {
  */
 int inspect_program(const char *name, struct inspect *in);
 
-/* Why Ballast cannot work with it, in a string of cli_format(); NULL with INSPECT_OK. */
+/*
+ * Why Ballast cannot work with it, in a string of cli_format(); NULL with
+ * INSPECT_OK.
+ */
 char *inspect_reason(const struct inspect *in);
 
 /*

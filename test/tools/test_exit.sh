@@ -98,7 +98,7 @@ same "$(cat "$T/out")" y
 	: >"$0/ended"' "$T" 2>/dev/null |
 	{ cat >"$T/out"; [ ! -e "$T/ended" ]; } || fail "a closed pipe was held open"
 # Nor any other descriptor, and it adds none to the program's.
-try 0 sh -c "\"$T/bin/ballast\" run -- ls /proc/self/fd" 
+try 0 sh -c "\"$T/bin/ballast\" run -- ls /proc/self/fd"
 ls /proc/self/fd | wc -l >"$T/plain_fds"
 same "$(wc -l <"$T/out")" "$(cat "$T/plain_fds")" "descriptors"
 # Descriptors that are closed at the start stay closed, and nothing breaks.

@@ -69,7 +69,7 @@ same "$(lines)" 2
 # The last of many counts; the key is named as it can be given.
 for n in 7 8 9 100; do
 	FAKE_ACTIVE=1 FAKE_FAILURES=$n FAKE_KEY=gpu_budget \
-		try 1 ballast run -- false 
+		try 1 ballast run -- false
 	n=$(grep -o 'of [0-9]* MiB failed' "$T/err" | tr -dc 0-9)
 done
 same "$n" 100
