@@ -39,15 +39,21 @@ END
 deps()
 {
 	find "$O/$1" -name '*.d' 2>/dev/null | while read -r d; do
-		[ -e "${d%.d}.o" ] || continue
-		awk '{ more = sub(/\\$/, ""); text = text " " $0 }
-		!more { exit }
-		END {
+		# Not what is left of a file that is gone.
+		f=${d#"$O/"}
+		[ ! -e "${f%.d}.c" ] || echo "$d"
+	# shellcheck disable=SC2016 # awk, not shell
+	done | xargs -r awk '
+		FNR == 1 { done = 0; text = "" }
+		done { next }
+		{ more = sub(/\\$/, ""); text = text " " $0 }
+		!more {
+			done = 1
 			n = split(text, w, " ")
 			for (i = 3; i <= n; i++)
-				print w[2] " " w[i]
-		}' "$d"
-	done | grep -v ' /' | sort -u
+				if (w[i] !~ /^\//)
+					print w[2] " " w[i]
+		}' | sort -u
 }
 
 bad=0
@@ -60,11 +66,9 @@ if [ ! -s "$tmp/deps" ]; then
 	exit 1
 fi
 # Calls: each undefined symbol of an object, and the object that defines it.
-for o in "$O"/shim/*.o; do
-	nm "$o" | awk -v f="shim/$(basename "$o" .o).c" '
-		NF == 2 && $1 == "U" { print "U " f " " $2 }
-		NF == 3 && $2 ~ /^[TDBRVC]$/ { print "D " f " " $3 }'
-done | awk '
+nm -A "$O"/shim/*.o | sed -e "s|^$O/||" -e 's|\.o:| |' | awk '
+	NF == 3 && $2 == "U" { print "U " $1 ".c " $3 }
+	NF == 4 && $3 ~ /^[TDBRVC]$/ { print "D " $1 ".c " $4 }' | awk '
 	$1 == "D" { where[$3] = $2 }
 	$1 == "U" { user[++n] = $2; sym[n] = $3 }
 	END {

@@ -9,21 +9,31 @@
 set -eu
 O=${O:-build/obj/gcc}
 bad=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# "shim/x.o symbol" for all undefined symbols.
+for d in shim planner; do
+	[ -d "$O/$d" ] || continue
+	nm -u -A "$O/$d"/*.o
+done | sed -e "s|^$O/||" -e 's/@.*//' | awk -F'[: ]+' '{ print $1, $NF }' \
+	>"$tmp/calls"
+grep -q '^shim/' "$tmp/calls" || {
+	echo "no objects below $O/shim"
+	exit 1
+}
 
 # forbid FOLDER PATTERN WHY [EXCEPT]: undefined symbols of its objects.
 forbid()
 {
-	[ -d "$O/$1" ] || return 0
-	for o in "$O/$1"/*.o; do
-		[ -e "$o" ] || continue
-		[ "$(basename "$o" .o)" != "${4:-}" ] || continue
-		hits=$(nm -u "$o" | awk '{ print $NF }' | sed 's/@.*//' |
-			grep -E "^($2)\$" || true)
-		[ -z "$hits" ] || {
-			echo "$o calls $(echo "$hits" | tr '\n' ' ')($3)"
-			bad=1
+	if awk -v d="$1/" -v p="^($2)\$" -v e="$1/${4:-/}.o" -v why="$3" '
+		index($1, d) == 1 && $1 != e && $2 ~ p {
+			print $1 " calls " $2 " (" why ")"
+			bad = 1
 		}
-	done
+		END { exit !bad }' "$tmp/calls"; then
+		bad=1
+	fi
 }
 
 ends='exit|_exit|_Exit|quick_exit|abort|__assert_fail|__assert|perror'

@@ -9,9 +9,5 @@ if [ -z "$clang" ]; then
 	echo "no clang"
 	exit 77
 fi
-bad=0
-for f in $(git ls-files 'shim/*.c' 2>/dev/null || ls shim/*.c); do
-	"$clang" -std=gnu11 -I. -D_GNU_SOURCE -fsyntax-only -Wthread-safety \
-		-Werror=thread-safety "$f" || bad=1
-done
-exit $bad
+"$clang" -std=gnu11 -I. -D_GNU_SOURCE -fsyntax-only -Wthread-safety \
+	-Werror=thread-safety shim/*.c
