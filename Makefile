@@ -224,6 +224,7 @@ CHECKS := \
 	conf \
 	elf \
 	exports \
+	flip \
 	layers \
 	preempt \
 	purity \
@@ -487,7 +488,7 @@ build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
 	$(Q)$(MAKE) --no-print-directory MUTANT=$* $@
 
 # make check T=name runs the tests whose name contains it.
-check: deps all $$(DISPATCH_TESTS)
+check: deps all $$(DISPATCH_TESTS) $(MUTANTS)
 	$(Q)B=$(B) O=$(O) CC='$(CC)' SAN=$(SAN) test/run.sh $(T:%=-f %) \
 		$(UNIT:%=unit/%) $(if $(SAN),,$(CHECKS:%=check/%)) \
 		$(DISPATCH:%=dispatch/%) $(if $(SAN),,$(TOOL_TESTS:%=tools/%)) \

@@ -63,10 +63,11 @@ CUresult tenancy_back(struct device *d, struct alloc *a) WARN_UNUSED;
 CUresult tenancy_drop(struct device *d, struct alloc *a);
 
 /*
- * Makes the set present (s->context is current) and ordered before what the stream does next, pins it
- * and opens this thread's issue section.  On failure nothing is pinned and the
- * section is closed.  CUDA_ERROR_OUT_OF_MEMORY: the set is more than the GPU
- * can hold, or the arena is full (logged once per size).
+ * Makes the set present and ordered before what the stream does next, pins it
+ * and opens this thread's issue section; s->context is current.  On failure
+ * nothing is pinned and the section is closed.  CUDA_ERROR_OUT_OF_MEMORY: the
+ * set is more than the GPU can hold, or the arena is full (logged once per
+ * size).
  */
 CUresult tenancy_acquire(struct page_set *s) WARN_UNUSED;
 /* Undoes acquire after the driver's function has returned. */
