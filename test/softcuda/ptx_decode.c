@@ -249,6 +249,16 @@ static void decode_setp(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
+/* Result types: those of a packed source are packed, or masks. */
+static bool set_type(enum ptx_type d, enum ptx_type s)
+{
+	if (s == PTX_f16x2 || s == PTX_bf16x2)
+		return d == s || d == PTX_u32 || d == PTX_s32;
+	if (d == PTX_f16 || d == PTX_bf16 || d == PTX_u16 || d == PTX_s16)
+		return s == PTX_f16 || s == PTX_bf16;
+	return d == PTX_u32 || d == PTX_s32 || d == PTX_f32;
+}
+
 /* set.CMP[.BOOL][.ftz].dtype.stype d, a, b[, [!]c] */
 static void decode_set(struct ptx_parser *p, const struct ptx_opcode *op)
 {
@@ -267,10 +277,11 @@ static void decode_set(struct ptx_parser *p, const struct ptx_opcode *op)
 		plain.mod[k] = op->mod[k + 1];
 		plain.nr--;
 	}
-	if (t != PTX_u32 && t != PTX_s32 && t != PTX_f32)
-		ptx_unsupported(p, op);
 	strip(&plain, 0, &s, true);
 	row = compare_row(p, op, &s);
+	if (!set_type(t, ptx_ops[row].s[0]))
+		ptx_unsupported(p, op);
+	i.regsize = (u8)ptx_type_size(t);
 	i.run = p->vec->general[row];
 	i.flags = s.flags;
 	i.op = s.boolop;

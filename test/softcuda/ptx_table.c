@@ -33,7 +33,10 @@
 	ROW(k, PTX_FORM_COMPARE, 0, 2, T(pred), { T(t), T(t) })
 #define FCMP(n, k, t, x) \
 	ROW(k, PTX_FORM_COMPARE, F, 2, T(pred), { T(t), T(t) })
-#define HCMP FCMP
+#define HCMP(n, k, t, x) \
+	ROW(k, PTX_FORM_COMPARE, F, 2, T(pred), { T(t), T(t) }) \
+	ROW(k "x2", PTX_FORM_COMPARE, F, 2, T(pred), { T(t##x2), T(t##x2) })
+#define BCMP HCMP
 #define FOP1(n, k, t, allow, x) \
 	ROW(k, PTX_FORM_FLOAT, allow, 1, T(t), { T(t) })
 #define FOP2(n, k, t, allow, x) \

@@ -215,24 +215,71 @@ static inline void setp_finish(struct ptx_warp *w, const struct ptx_insn *i,
 		put_pred(w, i->e, n, mask);
 }
 
-static void set_finish(struct ptx_warp *w, const struct ptx_insn *i, u32 mask,
-	u32 m)
+static u32 third(const struct ptx_warp *w, const struct ptx_insn *i, u32 m)
 {
-	u32 one = i->type == PTX_f32 ? 0x3f800000 : 0xffffffff;
-	u32 *d = PTX_ROW(w, u32, i->d);
 	u32 c = i->op ? *PTX_ROW(w, u32, i->c) : 0;
 
 	if (i->flags & PTX_F_NOT_C)
 		c = ~c;
-	if (i->op == PTX_BOOL_AND)
-		m &= c;
-	else if (i->op == PTX_BOOL_OR)
-		m |= c;
-	else if (i->op == PTX_BOOL_XOR)
-		m ^= c;
+	return i->op == PTX_BOOL_AND ? m & c : i->op == PTX_BOOL_OR ? m | c :
+		i->op == PTX_BOOL_XOR ? m ^ c : m;
+}
+
+/* What `true` is in the result's type. */
+static u32 truth(u8 type)
+{
+	switch (type) {
+	case PTX_f32:
+		return 0x3f800000;
+	case PTX_f16: case PTX_f16x2:
+		return 0x3c00;
+	case PTX_bf16: case PTX_bf16x2:
+		return 0x3f80;
+	default:
+		return 0xffffffff;
+	}
+}
+
+static void set_finish(struct ptx_warp *w, const struct ptx_insn *i, u32 mask,
+	u32 m)
+{
+	u32 one = truth(i->type);
+
+	m = third(w, i, m);
+	for (u32 l = 0; l < PTX_LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		if (i->regsize == 2)
+			PTX_ROW(w, u16, i->d)[l] = m >> l & 1 ? (u16)one : 0;
+		else
+			PTX_ROW(w, u32, i->d)[l] = m >> l & 1 ? one : 0;
+	}
+}
+
+/* Packed halves: p and q are the low and the high one's. */
+static void setp_pair(struct ptx_warp *w, const struct ptx_insn *i, u32 mask,
+	u32 low, u32 high)
+{
+	low = third(w, i, low);
+	high = third(w, i, high);
+	if (i->d)
+		put_pred(w, i->d, low, mask);
+	if (i->e)
+		put_pred(w, i->e, high, mask);
+}
+
+static void set_pair(struct ptx_warp *w, const struct ptx_insn *i, u32 mask,
+	u32 low, u32 high)
+{
+	u32 one = truth(i->type) & 0xffff;
+	u32 *d = PTX_ROW(w, u32, i->d);
+
+	low = third(w, i, low);
+	high = third(w, i, high);
 	for (u32 l = 0; l < PTX_LANES; l++)
 		if (mask >> l & 1)
-			d[l] = m >> l & 1 ? one : 0;
+			d[l] = (low >> l & 1 ? one : 0) |
+				(high >> l & 1 ? one << 16 : 0);
 }
 
 #define CMP_MASK(n, k, t, x) \
@@ -274,14 +321,15 @@ RUN(set_##n) \
 	set_finish(w, i, mask, i->flags & PTX_F_FTZ ? \
 		flush_##n(pa, pb) : mask_##n(pa, pb)); \
 }
-#define HCMP(n, k, t, x) \
-static u32 half_##n(const u16 *pa, const u16 *pb, bool ftz) \
+/* One comparison of half k of each lane. */
+#define HALF_CMP(n, in, tiny, x) \
+static u32 half_##n(const u16 *pa, const u16 *pb, u32 nr, u32 k, bool ftz) \
 { \
 	u32 m = 0; \
 	LANES { \
-		f32 a = ptx_h2f(pa[l]), b = ptx_h2f(pb[l]); \
-		a = ftz && __builtin_fabsf(a) < 0x1p-14f ? 0.0f : a; \
-		b = ftz && __builtin_fabsf(b) < 0x1p-14f ? 0.0f : b; \
+		f32 a = in(pa[nr * l + k]), b = in(pb[nr * l + k]); \
+		a = ftz && __builtin_fabsf(a) < tiny ? 0.0f : a; \
+		b = ftz && __builtin_fabsf(b) < tiny ? 0.0f : b; \
 		m |= (x) ? bit[l] : 0; \
 	} \
 	return m; \
@@ -289,13 +337,31 @@ static u32 half_##n(const u16 *pa, const u16 *pb, bool ftz) \
 RUN(setp_##n) \
 { \
 	SRC(u16, a); SRC(u16, b); \
-	setp_finish(w, i, mask, half_##n(pa, pb, i->flags & PTX_F_FTZ)); \
+	setp_finish(w, i, mask, \
+		half_##n(pa, pb, 1, 0, i->flags & PTX_F_FTZ)); \
 } \
 RUN(set_##n) \
 { \
 	SRC(u16, a); SRC(u16, b); \
-	set_finish(w, i, mask, half_##n(pa, pb, i->flags & PTX_F_FTZ)); \
+	set_finish(w, i, mask, \
+		half_##n(pa, pb, 1, 0, i->flags & PTX_F_FTZ)); \
+} \
+RUN(setp_##n##x2) \
+{ \
+	bool ftz = i->flags & PTX_F_FTZ; \
+	SRC(u16, a); SRC(u16, b); \
+	setp_pair(w, i, mask, half_##n(pa, pb, 2, 0, ftz), \
+		half_##n(pa, pb, 2, 1, ftz)); \
+} \
+RUN(set_##n##x2) \
+{ \
+	bool ftz = i->flags & PTX_F_FTZ; \
+	SRC(u16, a); SRC(u16, b); \
+	set_pair(w, i, mask, half_##n(pa, pb, 2, 0, ftz), \
+		half_##n(pa, pb, 2, 1, ftz)); \
 }
+#define HCMP(n, k, t, x) HALF_CMP(n, ptx_h2f, 0x1p-14f, x)
+#define BCMP(n, k, t, x) HALF_CMP(n, ptx_b2f, 0x1p-126f, x)
 #define TEST(n, k, t, x) \
 RUN(n) \
 { \
@@ -503,6 +569,7 @@ static void general_##n##x2(struct ptx_warp *w, const struct ptx_insn *i, \
 #undef CMP
 #undef FCMP
 #undef HCMP
+#undef BCMP
 #undef TEST
 #undef FOP1
 #undef FOP2
@@ -529,7 +596,9 @@ static void general_##n##x2(struct ptx_warp *w, const struct ptx_insn *i, \
 #define TEST OP1
 #define CMP(n, ...) ROW(run_setp_##n, run_set_##n)
 #define FCMP CMP
-#define HCMP CMP
+#define HCMP(n, ...) ROW(run_setp_##n, run_set_##n) \
+	ROW(run_setp_##n##x2, run_set_##n##x2)
+#define BCMP HCMP
 #define FOP1(n, ...) ROW(run_##n, general_##n)
 #define FOP2 FOP1
 #define FOP3 FOP1

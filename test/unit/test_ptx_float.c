@@ -170,6 +170,11 @@ static const struct ptx_case half[] = {
 	{ "setp.lt.f16", "phh", { 0xbc00, 0x3c00 }, 1 },
 	{ "setp.eq.f16", "phh", { 0x7e00, 0x7e00 }, 0 },
 	{ "setp.gtu.f16", "phh", { 0x7e00, 0x3c00 }, 1 },
+	{ "set.lt.f16x2.f16x2", "www", { 0x3c004000, 0x40003c00 },
+		0x3c000000 },
+	{ "set.neu.u32.f16x2", "www", { 0x3c007e00, 0x3c003c00 }, 0xffff },
+	{ "set.gt.f16.f16", "hhh", { 0x4000, 0x3c00 }, 0x3c00 },
+	{ "set.eq.u32.f16", "whh", { 0x3c00, 0x3c00 }, 0xffffffff },
 };
 
 static const struct ptx_case convert[] = {

@@ -82,7 +82,7 @@ static void run_row(unsigned row)
 		struct ptx_insn i = { .d = ROW_BYTES, .a = 2 * ROW_BYTES,
 			.b = 3 * ROW_BYTES, .c = 4 * ROW_BYTES,
 			.e = 5 * ROW_BYTES, .imm = (s64)(random64() & 255),
-			.type = n & 1 ? PTX_f32 : PTX_u32 };
+			.type = n & 1 ? PTX_f32 : PTX_u32, .regsize = 4 };
 		bool general = n >= 16;
 
 		if (n % 5 == 0 && o->d != PTX_pred &&
