@@ -14,49 +14,46 @@
 
 /* ---- times ------------------------------------------------------------------ */
 
-/* What the first iteration needs from before it, in order, from time 0. */
-static double cold_prologue(const struct timeline *t, double *ready)
+/* When copy c may start, at the earliest; shift: layers before iteration 0. */
+static double cold_start(const struct timeline *t, const struct timeline_copy *c,
+	int32_t shift, const double *end, double idle)
 {
-	double idle = 0;
+	int32_t s = t->in_slot ? c->slot : TIMELINE_ANY;
 
-	for (uint32_t i = 0; i < t->nr_layers; i++)
-		ready[i] = 0;
-	for (uint32_t j = 0; j < t->nr_copies; j++) {
-		const struct timeline_copy *c = &t->copies[j];
-
-		if (c->use >= (int32_t)t->nr_layers) {
-			idle += c->ms;
-			ready[c->layer] = idle;
-		}
-	}
+	if (c->after >= shift && end[c->after - shift] + t->release_ms > idle)
+		idle = end[c->after - shift] + t->release_ms;
+	if (s >= shift && end[s - shift] - t->duration_ms[s - shift] > idle)
+		idle = end[s - shift] - t->duration_ms[s - shift];
 	return idle;
 }
 
 /*
- * One iteration from an empty pool.  The order is known to be sound.  last: by
- * layer, the number of copies up to the last one for it.
+ * One iteration from an empty pool: first those copies of the iteration before
+ * that it needs, then its own.  The order is known to be sound.  last: by layer,
+ * the number of copies, in two iterations, up to the last one for it.
  */
 static double cold_run(const struct timeline *t, double *ready, double *end,
 	uint32_t *last)
 {
-	double idle = cold_prologue(t, ready), now = 0;
-	uint32_t j = 0;
+	int32_t n = (int32_t)t->nr_layers;
+	double idle = 0, now = 0;
+	uint32_t j = 0, nr = t->nr_copies;
 
-	for (uint32_t k = 0; k < t->nr_copies; k++)
-		if (t->copies[k].use < (int32_t)t->nr_layers)
-			last[t->copies[k].layer] = k + 1;
-	for (uint32_t i = 0; i < t->nr_layers; i++) {
+	for (uint32_t k = 0; k < 2 * nr; k++) {
+		const struct timeline_copy *c = &t->copies[k % nr];
+
+		if ((c->use >= n) == (k < nr))
+			last[c->layer] = k + 1;
+	}
+	for (int32_t i = 0; i < n; i++) {
 		for (; j < last[i]; j++) {
-			const struct timeline_copy *c = &t->copies[j];
-			int32_t s = t->in_slot ? c->slot : TIMELINE_ANY;
+			const struct timeline_copy *c = &t->copies[j % nr];
+			int32_t shift = j < nr ? n : 0;
 
-			if (c->after >= 0 &&
-				end[c->after] + t->release_ms > idle)
-				idle = end[c->after] + t->release_ms;
-			if (s >= 0 && end[s] - t->duration_ms[s] > idle)
-				idle = end[s] - t->duration_ms[s];
-			idle += c->ms;
-			if (c->use < (int32_t)t->nr_layers)
+			if (j < nr && c->use < n)
+				continue;
+			idle = cold_start(t, c, shift, end, idle) + c->ms;
+			if (c->use - shift < n)
 				ready[c->layer] = idle;
 		}
 		if (ready[i] > now)

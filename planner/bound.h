@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lower bounds on the period of any plan under a budget: whatever the layout,
+ * the order and the splitting of copies, as long as the link is one engine.
+ * Called by the strategy `optimal` and by the tools.  Pure; no locks.
+ */
+#ifndef BALLAST_PLANNER_BOUND_H
+#define BALLAST_PLANNER_BOUND_H
+
+#include "planner/timeline.h"
+
+struct bound_model {
+	uint32_t nr;		/* layers */
+	const double *ms;	/* by layer */
+	const uint64_t *bytes;	/* by layer: all that it reads */
+	uint64_t need;		/* unique bytes less the budget; 0: all fits */
+	double latency_ms, ms_per_byte;	/* nowhere above the link's cost */
+};
+
+/*
+ * The larger of computing without waits and of copying what cannot be resident
+ * through the smallest pool that allows it.
+ */
+double bound_simple(const struct bound_model *m);
+
+#endif
