@@ -494,6 +494,10 @@ check: deps all $$(DISPATCH_TESTS) $(MUTANTS)
 		$(DISPATCH:%=dispatch/%) $(if $(SAN),,$(TOOL_TESTS:%=tools/%)) \
 		e2e
 
+# 77: no GPU here.
+check-gpu: all
+	$(Q)B=$(B) test/gpu/run.sh
+
 demo: deps all
 	$(Q)B=$(B) test/demo.sh
 
