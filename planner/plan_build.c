@@ -44,6 +44,22 @@ uint64_t plan_slot_bytes(const struct plan_slot *slot)
 	return bytes;
 }
 
+uint32_t plan_consumer(const struct plan_slot *slot,
+	const struct plan_input *in)
+{
+	const struct layer_statistics *l;
+	uint32_t i = slot->slot;
+
+	for (uint32_t n = 0; slot->nr && n < in->nr_layers; n++) {
+		i = i + 1 < in->nr_layers ? i + 1 : 0;
+		l = &in->layers[i];
+		for (uint32_t j = 0; j < l->nr; j++)
+			if (l->tensors[j].id == slot->entries[0].tensor->id)
+				return i;
+	}
+	return PLAN_NONE;
+}
+
 uint64_t plan_offloaded_bytes(const struct strategy_result *result)
 {
 	uint64_t bytes = 0;
@@ -111,21 +127,6 @@ static bool draft_init(struct draft *d, uint32_t nr_layers, uint32_t nr_ids,
 		d->new_id && d->block_sizes && d->lists;
 }
 
-/* Each slot's consumer: the last layer that holds its first tensor. */
-static enum plan_status find_consumers(const struct strategy_map *map,
-	const struct plan_input *in, uint32_t *of_slot, struct plan_arena *arena)
-{
-	struct plan_ids last;
-	enum plan_status err = plan_ids_last_layer(&last, in, arena);
-
-	for (uint32_t i = 0; i < map->nr && !err; i++)
-		of_slot[map->slots[i].slot] = map->slots[i].nr ?
-			plan_ids_find(&last,
-				map->slots[i].entries[0].tensor->id) :
-			PLAN_NONE;
-	return err;
-}
-
 static enum plan_status fill_lists(struct draft *d, uint32_t nr,
 	uint32_t nr_blocks, struct plan_arena *arena)
 {
@@ -165,9 +166,11 @@ enum plan_status plan_build_blocks(struct strategy_result *result,
 		return PLAN_NO_MEMORY;
 	nr = plan_map_transfers(&result->strategy_map, in->nr_layers, d.slots,
 		d.sizes);
-	err = find_consumers(&result->strategy_map, in, d.at, arena);
-	if (err)
-		return err;
+	for (uint32_t i = 0; i < result->strategy_map.nr; i++) {
+		const struct plan_slot *s = &result->strategy_map.slots[i];
+
+		d.at[s->slot] = plan_consumer(s, in);
+	}
 	memset(d.new_id, 0xff, nr_ids * sizeof(*d.new_id));
 	for (uint32_t k = 0; k < nr; k++) {
 		if (d.new_id[block[k]] == PLAN_NONE)

@@ -51,15 +51,10 @@ static enum plan_status overhead_of(const struct strategy_result *r,
 	const uint32_t n = in->nr_layers;
 	uint32_t *slot_of = plan_arena_alloc(scratch, n, sizeof(*slot_of));
 	double extra = 0, total = 0, window;
-	struct plan_ids last;
-	enum plan_status err;
 	uint32_t consumer;
 
 	if (!slot_of)
 		return PLAN_NO_MEMORY;
-	err = plan_ids_last_layer(&last, in, scratch);
-	if (err)
-		return err;
 	for (uint32_t i = 0; i < n; i++)
 		slot_of[i] = PLAN_NONE;
 	for (uint32_t i = 0; i < r->strategy_map.nr; i++) {
@@ -67,7 +62,7 @@ static enum plan_status overhead_of(const struct strategy_result *r,
 
 		if (!s->nr)
 			continue;
-		consumer = plan_ids_find(&last, s->entries[0].tensor->id);
+		consumer = plan_consumer(s, in);
 		if (consumer == PLAN_NONE)
 			return PLAN_BAD_PLAN;
 		if (slot_of[consumer] != PLAN_NONE)

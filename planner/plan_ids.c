@@ -46,20 +46,3 @@ uint32_t plan_ids_find(const struct plan_ids *ids, int64_t id)
 {
 	return ids->value[place(ids, id)];
 }
-
-enum plan_status plan_ids_last_layer(struct plan_ids *ids,
-	const struct plan_input *in, struct plan_arena *arena)
-{
-	enum plan_status err;
-	size_t nr = 0;
-
-	for (uint32_t i = 0; i < in->nr_layers; i++)
-		nr += in->layers[i].nr;
-	err = plan_ids_init(ids, nr, arena);
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < in->nr_layers; i++)
-		for (uint32_t j = 0; j < in->layers[i].nr; j++)
-			*plan_ids_at(ids, in->layers[i].tensors[j].id) = i;
-	return PLAN_OK;
-}

@@ -56,10 +56,6 @@ enum plan_status plan_ids_init(struct plan_ids *ids, size_t nr,
 uint32_t *plan_ids_at(const struct plan_ids *ids, int64_t id);
 /* PLAN_NONE if absent. */
 uint32_t plan_ids_find(const struct plan_ids *ids, int64_t id);
-/* Each id's last layer. */
-enum plan_status plan_ids_last_layer(struct plan_ids *ids,
-	const struct plan_input *in, struct plan_arena *arena);
-
 /* ---- building results; plan_build.c ---- */
 
 /* Room for max slots. */
@@ -69,6 +65,13 @@ enum plan_status plan_map_init(struct strategy_map *map, uint32_t max,
 enum plan_status plan_map_add(struct strategy_map *map, uint32_t slot,
 	const struct plan_pick *pick, struct plan_arena *arena);
 uint64_t plan_slot_bytes(const struct plan_slot *slot);
+/*
+ * The layer a slot copies for: the next one, going round, that holds its first
+ * tensor.  PLAN_NONE if no layer does.  Published: the last layer that holds
+ * it, so that two transfers of a shared tensor seem to be for one layer.
+ */
+uint32_t plan_consumer(const struct plan_slot *slot,
+	const struct plan_input *in);
 /*
  * Transfers of a map in layer order, empty ones left out; sizes and layers have
  * room for nr_layers.  Returns their number.

@@ -65,6 +65,14 @@ static const struct plan_strategy strategies[] = {
 	  BLOCKS | ASSIGNED, { DEFAULTS }, plan_global_offload },
 	{ "global_offload_strict", "the same with blocks strictly in turn",
 	  BLOCKS | ASSIGNED, { DEFAULTS }, plan_global_offload_strict },
+	{ "global_tensor_selection_de", "sets of tensors, by evolution",
+	  BLOCKS | ASSIGNED | SEARCH | P(scale_ub) | P(window) |
+		P(seed_ratio), { DEFAULTS, SELECTION },
+	  plan_tensor_selection_de },
+	{ "global_tensor_selection_sa", "sets of tensors, by annealing",
+	  BLOCKS | ASSIGNED | SEARCH | P(scale_ub) | P(window) |
+		P(seed_ratio), { DEFAULTS, SELECTION },
+	  plan_tensor_selection_sa },
 };
 #pragma GCC diagnostic pop
 

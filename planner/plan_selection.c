@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GlobalTensorSelectionStrategy: any set of tensors, and one scale for all
+ * windows, so that memory is used to the limit with short transfers.  It
+ * minimises -(peak / limit + offloaded / (2 * all bytes)) / scale.
+ *
+ * Differences to the published one:
+ *  - Blocks are assigned to the transfers that the set really has, in each
+ *    evaluation.  Published, they are tied to slots before the search, so that a
+ *    layer that offloads nothing leaves two neighbours with one block, and the
+ *    peak differs from the one that was searched with.
+ *  - The scale of a set is the smallest one its transfers need.
+ *  - Sets that fill windows up to a level, and annealing at the end, join the
+ *    starts; the seed is always fixed.
+ *  - A layer of duration 0 hides nothing; published, it is an error.
+ */
+#include "planner/plan_int.h"
+#include "planner/plan_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLACK 1.001		/* on a window, as published */
+#define SCALE_MEMORY 100
+#define LEVELS 16
+#define BISECT_STEPS 30
+#define ANNEAL_STEPS 20000
+
+struct variable {
+	const struct tensor_statistics *t;
+	uint32_t layer;
+	uint32_t place;		/* among all variables, in the given order */
+};
+
+struct selector {
+	const struct plan_input *in;
+	const struct plan_params *p;
+	struct plan_arena *arena;
+	const struct memory_transfer_interpolator *ip;
+	struct plan_assignment assignment;
+	struct plan_window window;
+	struct plan_groups g;
+	struct plan_random random;
+	double lo, hi;		/* of scale */
+	double limit;		/* 0: none */
+	uint64_t fixed_bytes;
+	bool *fixed;		/* by layer */
+	double *duration;
+	uint64_t *possible;	/* eligible bytes by layer, 0 for layer 0 */
+	uint64_t *base;		/* fixed bytes by layer */
+	uint32_t nr;
+	struct variable *vars;	/* by layer */
+	uint32_t *first;	/* a layer's first in vars; n + 1 entries */
+	struct variable *large;	/* the same, larger ones of a layer first */
+	uint32_t nr_levels;
+	uint64_t levels[LEVELS + 1];
+	/* The set at hand */
+	bool *on;
+	uint64_t *off;		/* by layer */
+	uint64_t chosen;	/* bytes, without the fixed ones */
+	uint64_t *timed;	/* off that ms is for */
+	double *ms;
+	uint64_t *sizes;
+	uint32_t *block;
+	/* The best one */
+	bool *best_on;
+	double best, best_scale;
+	enum plan_status err;
+};
+
+/* ---- judging a set ---- */
+
+static uint32_t transfers(struct selector *s)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 1; i < s->in->nr_layers; i++)
+		if (s->off[i])
+			s->sizes[nr++] = s->off[i];
+	return nr;
+}
+
+static uint64_t peak_of(struct selector *s)
+{
+	uint32_t nr = transfers(s);
+
+	if (!s->err && nr)
+		s->err = s->assignment.compute(&s->assignment, s->sizes, nr,
+			s->p->n_blocks, s->block);
+	if (s->err)
+		return UINT64_MAX;
+	return s->g.total_bytes - s->fixed_bytes - s->chosen +
+		plan_block_bytes(s->sizes, s->block, nr);
+}
+
+/* The stretch that the transfers need: infinite where there is no window. */
+static double stretch_of(struct selector *s)
+{
+	double need = 1, w;
+
+	for (uint32_t i = 1; i < s->in->nr_layers; i++) {
+		if (!s->off[i])
+			continue;
+		w = s->window.compute(i, s->off, s->duration, s->window.data);
+		if (!(w > 0))
+			return INFINITY;
+		if (s->timed[i] != s->off[i]) {
+			s->timed[i] = s->off[i];
+			s->ms[i] = plan_bytes_to_duration(s->ip,
+				(double)s->off[i]);
+		}
+		if (s->ms[i] > w * need)
+			need = s->ms[i] / w;
+	}
+	return need;
+}
+
+static double judge(struct selector *s, double scale)
+{
+	double peak = (double)peak_of(s), value, need, filled = 1;
+
+	if (s->err)
+		return INFINITY;
+	if (s->limit > 0 && peak > s->limit) {
+		value = 1000 * (1 + (peak - s->limit) / s->limit);
+		if (value < s->best)
+			goto keep;
+		return value;
+	}
+	need = stretch_of(s);
+	if (need > s->hi * SLACK) {
+		value = 1000 * fmin(need, 1e9) / scale;
+		if (value < s->best)
+			goto keep;
+		return value;
+	}
+	if (s->limit > 0)
+		filled = peak / s->limit;
+	filled += 0.5 * (double)s->chosen / (double)s->g.total_bytes;
+	value = need > scale * SLACK ? 1000 * need / scale : -filled / scale;
+	scale = fmin(fmax(need / SLACK, s->lo), s->hi);
+	if (-filled / scale < s->best) {
+		s->best = -filled / scale;
+		s->best_scale = scale;
+		memcpy(s->best_on, s->on, s->nr * sizeof(*s->on));
+	}
+	return value;
+keep:
+	s->best = value;
+	s->best_scale = scale;
+	memcpy(s->best_on, s->on, s->nr * sizeof(*s->on));
+	return value;
+}
+
+static void set(struct selector *s, const struct variable *v, bool on)
+{
+	uint64_t bytes = on ? v->t->size_bytes : -v->t->size_bytes;
+
+	if (s->on[v->place] == on)
+		return;
+	s->on[v->place] = on;
+	s->off[v->layer] += bytes;
+	s->chosen += bytes;
+}
+
+static void set_all(struct selector *s, const bool *on)
+{
+	for (uint32_t k = 0; k < s->nr; k++)
+		set(s, &s->vars[k], on[k]);
+}
+
+/* ---- starts ---- */
+
+static double cap_of(const struct selector *s, uint32_t i, double scale)
+{
+	double w = s->window.compute(i, s->possible, s->duration,
+		s->window.data);
+
+	/* A hair less, so that rounding cannot make it too long. */
+	return plan_duration_to_bytes(s->ip, w * scale * SLACK) *
+		(1 - 1e-9);
+}
+
+/* Every layer up to its window and the level, larger tensors first. */
+static double fill(struct selector *s, double scale, uint64_t level)
+{
+	for (uint32_t i = 1; i < s->in->nr_layers; i++) {
+		uint64_t left;
+		double cap;
+
+		if (s->first[i] == s->first[i + 1])
+			continue;
+		cap = cap_of(s, i, scale);
+		left = cap < (double)level ? (uint64_t)cap : level;
+		for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++) {
+			const struct variable *v = &s->large[k];
+			bool on = v->t->size_bytes <= left;
+
+			set(s, v, on);
+			if (on)
+				left -= v->t->size_bytes;
+		}
+	}
+	return judge(s, scale);
+}
+
+/* The same with as many bytes as can be. */
+static void fill_exactly(struct selector *s, double scale, uint64_t level)
+{
+	struct plan_pick from, got;
+
+	for (uint32_t i = 1; i < s->in->nr_layers && !s->err; i++) {
+		uint32_t nr = s->first[i + 1] - s->first[i], j = 0;
+
+		if (!nr)
+			continue;
+		from.nr = nr;
+		from.bytes = 0;
+		from.at = plan_arena_alloc(s->arena, nr, sizeof(*from.at));
+		if (!from.at) {
+			s->err = PLAN_NO_MEMORY;
+			return;
+		}
+		for (uint32_t k = 0; k < nr; k++) {
+			from.at[k] = s->vars[s->first[i] + k].t;
+			from.bytes += from.at[k]->size_bytes;
+		}
+		s->err = plan_subset_bytes(&from,
+			fmin(cap_of(s, i, scale), (double)level), false,
+			s->arena, &got);
+		/* Both lists are in the layer's order. */
+		for (uint32_t k = 0; k < nr && !s->err; k++) {
+			bool on = j < got.nr && got.at[j] == from.at[k];
+
+			set(s, &s->vars[s->first[i] + k], on);
+			j += on;
+		}
+	}
+	judge(s, scale);
+}
+
+static double fill_levels(struct selector *s, double scale)
+{
+	double best = INFINITY;
+
+	for (uint32_t k = 0; k < s->nr_levels; k++)
+		best = fmin(best, fill(s, scale, s->levels[k]));
+	return best;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *p = a, *q = b;
+
+	return (*p > *q) - (*p < *q);
+}
+
+static enum plan_status find_levels(struct selector *s)
+{
+	uint64_t *sum = malloc(s->nr * sizeof(*sum));
+	uint32_t nr = 0;
+
+	if (!sum)
+		return PLAN_NO_MEMORY;
+	for (uint32_t i = 1; i < s->in->nr_layers; i++) {
+		uint64_t bytes = 0;
+
+		for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++)
+			sum[nr++] = bytes += s->large[k].t->size_bytes;
+	}
+	qsort(sum, nr, sizeof(*sum), by_value);
+	for (uint32_t k = 0; k < LEVELS; k++) {
+		uint64_t v = sum[(size_t)k * nr / LEVELS];
+
+		if (!s->nr_levels || v != s->levels[s->nr_levels - 1])
+			s->levels[s->nr_levels++] = v;
+	}
+	s->levels[s->nr_levels++] = UINT64_MAX;
+	free(sum);
+	return PLAN_OK;
+}
+
+/* The smallest scale at which a filled set fits the limit. */
+static void start(struct selector *s)
+{
+	double lo = s->lo, hi = s->hi, mid;
+
+	s->best = INFINITY;
+	memset(s->on, 0, s->nr * sizeof(*s->on));
+	judge(s, s->hi);
+	if (fill_levels(s, lo) > 0 && fill_levels(s, hi) <= 0)
+		for (int i = 0; i < BISECT_STEPS && hi > lo * (1 + 1e-9);
+		     i++) {
+			mid = sqrt(lo * hi);
+			if (fill_levels(s, mid) <= 0)
+				hi = mid;
+			else
+				lo = mid;
+		}
+	for (uint32_t k = 0; k < s->nr_levels; k++) {
+		fill_exactly(s, s->best_scale, s->levels[k]);
+		fill_exactly(s, lo, s->levels[k]);
+	}
+	for (uint32_t k = 0; k < s->nr; k++)
+		set(s, &s->vars[k], true);
+	judge(s, s->hi);
+}
+
+/* ---- search ---- */
+
+/* Coordinates: each variable, then the scale. */
+static double value(void *ctx, const double *x)
+{
+	struct selector *s = ctx;
+
+	for (uint32_t k = 0; k < s->nr; k++)
+		set(s, &s->vars[k], x[k] > 0.5);
+	return judge(s, x[s->nr]);
+}
+
+static void fill_member(struct selector *s, uint32_t member, double *x)
+{
+	uint32_t copies = (uint32_t)(s->p->pop_size * s->p->seed_ratio);
+
+	for (uint32_t k = 0; k < s->nr; k++) {
+		if (member < copies || member == 0)
+			x[k] = s->best_on[k];
+		else if (member == copies || member == 1)
+			x[k] = 1;
+		else
+			x[k] = plan_random_next(&s->random) >> 63;
+	}
+	x[s->nr] = member < copies || member == 0 ? s->best_scale :
+		s->lo + plan_random_unit(&s->random) * (s->hi - s->lo);
+}
+
+static enum plan_status search(struct selector *s, bool annealing)
+{
+	struct plan_search q = { .nr = s->nr + 1, .value = value, .ctx = s,
+		.pop = s->p->pop_size, .epochs = s->p->epoch,
+		.stall = s->p->max_early_stop, .seed = s->p->seed,
+		.tolerance = 0.01 };
+	bool *whole = calloc(q.nr, sizeof(*whole));
+	double *mem = calloc((size_t)q.nr * (3 + q.pop), sizeof(*mem));
+	double *lo = mem, *hi, *pop, *best, got;
+	enum plan_status err = PLAN_NO_MEMORY;
+
+	if (mem && whole) {
+		hi = lo + q.nr;
+		best = hi + q.nr;
+		pop = best + q.nr;
+		for (uint32_t k = 0; k < s->nr; k++) {
+			hi[k] = 1;
+			whole[k] = true;
+		}
+		lo[s->nr] = s->lo;
+		hi[s->nr] = s->hi;
+		q.lo = lo;
+		q.hi = hi;
+		q.integral = whole;
+		for (uint32_t m = 0; m < q.pop; m++)
+			fill_member(s, m, pop + (size_t)m * q.nr);
+		if (annealing) {
+			q.most_values = q.pop * q.epochs;
+			err = plan_search_sa(&q, pop, best, &got);
+		} else {
+			err = plan_search_de(&q, pop, best, &got);
+		}
+	}
+	free(whole);
+	free(mem);
+	return err ? err : s->err;
+}
+
+/* The objective with the set's own scale, and a slope towards the limit. */
+static double energy(struct selector *s)
+{
+	double v = judge(s, s->best_scale);
+
+	/* Too long for the best scale: as if at the scale it needs. */
+	if (v > 0 && !(s->limit > 0 && (double)peak_of(s) > s->limit))
+		return -1 / fmax(stretch_of(s) / SLACK, 1e-9);
+	return v > 0 ? v / 1000 - 1 : v;
+}
+
+/* Flips and exchanges from the best; judge() keeps what is better. */
+static void polish(struct selector *s)
+{
+	const double cool = exp(log(1e-5) / ANNEAL_STEPS);
+	double heat = 0.02, at, next;
+
+	set_all(s, s->best_on);
+	at = energy(s);
+	for (uint32_t n = 0; n < ANNEAL_STEPS && !s->err; n++, heat *= cool) {
+		const struct variable *a, *b;
+		bool was_a, was_b;
+
+		a = &s->vars[plan_random_below(&s->random, s->nr)];
+		b = n % 2 ? &s->vars[plan_random_below(&s->random, s->nr)] : a;
+		was_a = s->on[a->place];
+		was_b = s->on[b->place];
+		if (a != b && was_a == was_b)
+			continue;
+		set(s, a, !was_a);
+		if (a != b)
+			set(s, b, !was_b);
+		next = energy(s);
+		if (next <= at || plan_random_unit(&s->random) <
+		    exp((at - next) / heat)) {
+			at = next;
+			continue;
+		}
+		set(s, a, was_a);
+		set(s, b, was_b);
+	}
+}
+
+/* ---- setting up, and the result ---- */
+
+static int larger(const void *a, const void *b)
+{
+	const struct variable *p = a, *q = b;
+
+	if (p->layer != q->layer)
+		return p->layer < q->layer ? -1 : 1;
+	if (p->t->size_bytes != q->t->size_bytes)
+		return p->t->size_bytes > q->t->size_bytes ? -1 : 1;
+	return (p->place > q->place) - (p->place < q->place);
+}
+
+/* Layers that fit their windows as they are are always offloaded. */
+static void fix_layers(struct selector *s)
+{
+	bool gaps = false;
+	double w;
+
+	for (uint32_t i = 1; i < s->g.nr; i++)
+		gaps = gaps || !s->possible[i];
+	if (gaps && s->window.compute == plan_window_single)
+		s->window.compute = plan_window_gap_aware;
+	for (uint32_t i = 1; i < s->g.nr; i++) {
+		w = s->window.compute(i, s->possible, s->duration,
+			s->window.data);
+		s->fixed[i] = s->possible[i] && w > 0 &&
+			plan_bytes_to_duration(s->ip, (double)s->possible[i]) <=
+			w * s->lo * SLACK;
+		if (s->fixed[i]) {
+			s->off[i] = s->possible[i];
+			s->fixed_bytes += s->possible[i];
+		}
+	}
+}
+
+static void list_variables(struct selector *s)
+{
+	for (uint32_t i = 0; i < s->g.nr; i++) {
+		const struct plan_pick *e = &s->g.at[i].eligible;
+
+		s->first[i] = s->nr;
+		for (uint32_t j = 0; i > 0 && !s->fixed[i] && j < e->nr; j++) {
+			s->vars[s->nr] = (struct variable){ e->at[j], i,
+				s->nr };
+			s->nr++;
+		}
+	}
+	s->first[s->g.nr] = s->nr;
+	memcpy(s->large, s->vars, s->nr * sizeof(*s->vars));
+	qsort(s->large, s->nr, sizeof(*s->large), larger);
+}
+
+static enum plan_status setup(struct selector *s)
+{
+	const uint32_t n = s->g.nr;
+	struct plan_arena *a = s->arena;
+	uint32_t nr = 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		nr += s->g.at[i].eligible.nr;
+	s->fixed = plan_arena_alloc(a, n, sizeof(*s->fixed));
+	s->duration = plan_arena_alloc(a, n, sizeof(*s->duration));
+	s->possible = plan_arena_alloc(a, n, sizeof(*s->possible));
+	s->off = plan_arena_alloc(a, n, sizeof(*s->off));
+	s->timed = plan_arena_alloc(a, n, sizeof(*s->timed));
+	s->ms = plan_arena_alloc(a, n, sizeof(*s->ms));
+	s->sizes = plan_arena_alloc(a, n, sizeof(*s->sizes));
+	s->block = plan_arena_alloc(a, n, sizeof(*s->block));
+	s->first = plan_arena_alloc(a, n + 1, sizeof(*s->first));
+	s->vars = plan_arena_alloc(a, nr, sizeof(*s->vars));
+	s->large = plan_arena_alloc(a, nr, sizeof(*s->large));
+	s->on = plan_arena_alloc(a, nr, sizeof(*s->on));
+	s->best_on = plan_arena_alloc(a, nr, sizeof(*s->best_on));
+	if (!s->fixed || !s->duration || !s->possible || !s->off ||
+	    !s->timed || !s->ms || !s->sizes || !s->block || !s->first ||
+	    !s->vars || !s->large || !s->on || !s->best_on)
+		return PLAN_NO_MEMORY;
+	for (uint32_t i = 0; i < n; i++) {
+		s->duration[i] = s->g.at[i].duration_ms;
+		s->possible[i] = i ? s->g.at[i].eligible.bytes : 0;
+	}
+	fix_layers(s);
+	list_variables(s);
+	return PLAN_OK;
+}
+
+static enum plan_status finish(struct selector *s,
+	struct strategy_result *result)
+{
+	struct plan_pick pick;
+	enum plan_status err;
+	uint32_t slot = 0;
+
+	set_all(s, s->best_on);
+	if (s->limit > 0 && (double)peak_of(s) > s->limit) {
+		result->over_budget = true;
+		plan_warn(result, "no selection tried fits the budget; the "
+			"plan is above it");
+	}
+	err = plan_map_init(&result->strategy_map, s->g.nr, s->arena);
+	for (uint32_t i = 1; i < s->g.nr && !err; i++) {
+		if (!s->off[i])
+			continue;
+		pick = s->g.at[i].eligible;
+		if (!s->fixed[i]) {
+			pick.nr = 0;
+			for (uint32_t k = s->first[i]; k < s->first[i + 1];
+			     k++)
+				if (s->on[k])
+					pick.at[pick.nr++] = s->vars[k].t;
+		}
+		err = plan_map_add(&result->strategy_map, slot, &pick,
+			s->arena);
+		slot = i;
+	}
+	if (err || s->err || !result->strategy_map.nr)
+		return err ? err : s->err;
+	return plan_build_blocks(result, s->in, s->block, s->arena);
+}
+
+static enum plan_status tensor_selection(const struct plan_input *in,
+	const struct plan_params *p, bool annealing, struct plan_arena *arena,
+	struct strategy_result *result)
+{
+	struct selector s = { .in = in, .p = p, .arena = arena,
+		.window = p->window, .random = { p->seed }, .lo = p->scale,
+		.assignment = plan_assignment_of(p, plan_assign_optimized) };
+	struct memory_transfer_interpolator *ip;
+	enum plan_status err;
+
+	if (!in->nr_layers)
+		return PLAN_OK;
+	err = plan_interpolator_of(in, arena, &ip);
+	if (err)
+		return err;
+	if (!ip)
+		return PLAN_NEEDS_TABLE;
+	s.ip = ip;
+	if (!s.window.compute)
+		s.window.compute = plan_window_single;
+	if (in->max_gpu_mem_bytes != PLAN_NO_LIMIT)
+		s.limit = (double)in->max_gpu_mem_bytes;
+	s.hi = p->scale_ub > 0 ? p->scale_ub : s.limit > 0 ? SCALE_MEMORY :
+		p->scale;
+	if (s.hi < s.lo)
+		s.hi = s.lo;
+	s.best_scale = s.lo;
+	err = plan_groups_create(in, p->threshold_mb, 1, arena, &s.g);
+	if (!err)
+		err = setup(&s);
+	if (!err && s.nr) {
+		err = find_levels(&s);
+		if (!err)
+			start(&s);
+		if (!err)
+			err = search(&s, annealing);
+		if (!err)
+			polish(&s);
+	}
+	result->scale = s.best_scale;
+	return err ? err : finish(&s, result);
+}
+
+enum plan_status plan_tensor_selection_de(const struct plan_input *in,
+	const struct plan_params *p, struct plan_arena *arena,
+	struct strategy_result *result)
+{
+	return tensor_selection(in, p, false, arena, result);
+}
+
+enum plan_status plan_tensor_selection_sa(const struct plan_input *in,
+	const struct plan_params *p, struct plan_arena *arena,
+	struct strategy_result *result)
+{
+	return tensor_selection(in, p, true, arena, result);
+}
