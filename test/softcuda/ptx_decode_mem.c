@@ -160,13 +160,17 @@ static void data_rows(struct ptx_parser *p, const struct ptx_opcode *op,
 	i->e = row[3];
 }
 
-/* Marks what vec_load and vec_store have a short way for. */
+/* Marks, by its bytes a lane, what vec_load and vec_store have a short way for. */
 static void mark_common(struct ptx_insn *i)
 {
-	i->op = i->vec == 1 && i->size == i->regsize && i->size >= 4 &&
+	bool plain = i->size == i->regsize &&
 		!(i->flags & (PTX_F_ADDR32 | PTX_F_FRAME)) &&
 		(i->space == PTX_GLOBAL || i->space == PTX_CONST ||
 		 i->space == PTX_GENERIC);
+
+	i->op = 0;
+	if (plain && (i->size == 4 || (i->size == 8 && i->vec == 1)))
+		i->op = (u8)(i->size * i->vec);
 }
 
 void ptx_decode_ld(struct ptx_parser *p, const struct ptx_opcode *op)

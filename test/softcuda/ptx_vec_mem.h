@@ -223,29 +223,92 @@ static inline bool find_shape(struct ptx_warp *w, const struct ptx_insn *i,
 }
 
 /*
- * The common access (op says so: one element of the register's size, plain
- * 64-bit addresses) by a full warp, lane after lane in memory; otherwise NULL.
+ * The common access (`op` is its bytes a lane: elements of the register's size,
+ * plain 64-bit addresses) by a full warp, lane after lane in memory; otherwise
+ * NULL.
  */
 static inline u8 *in_line(struct ptx_warp *w, const struct ptx_insn *i,
 	u32 mask, bool write)
 {
 	const u64 *a = PTX_ROW(w, u64, i->a);
-	u64 a0 = a[0], off = 0;
+	u64 a0 = a[0], off = 0, bytes = i->op;
 	u8 *p;
 
-	if (!i->op || mask != PTX_FULL)
+	if (!bytes || mask != PTX_FULL)
 		return NULL;
-	if (i->size == 4)
+	if (bytes == 4)
 		LANES off |= (a[l] - a0) ^ (u64)l * 4;
-	else
+	else if (bytes == 8)
 		LANES off |= (a[l] - a0) ^ (u64)l * 8;
+	else
+		LANES off |= (a[l] - a0) ^ (u64)l * 16;
 	a0 += (u64)i->imm;
-	if (off || (a0 & (i->size - 1u)) || a0 >= PTX_SHARED_BASE)
+	if (off || (a0 & (bytes - 1)) || a0 >= PTX_SHARED_BASE)
 		return NULL;
-	p = ptx_global(w->x, i->line, a0, i->size * PTX_LANES, write);
+	p = ptx_global(w->x, i->line, a0, bytes * PTX_LANES, write);
 	if (p)
-		touched(w, a0, i->size * PTX_LANES, write);
+		touched(w, a0, bytes * PTX_LANES, write);
 	return p;
+}
+
+/* An element of a host address that need not be aligned for its type. */
+struct pair32 {
+	u32 v[2];
+} __attribute__((packed));
+struct quad32 {
+	u32 v[4];
+} __attribute__((packed));
+
+static void load_line(struct ptx_warp *w, const struct ptx_insn *i, const u8 *p)
+{
+	u32 *d = PTX_ROW(w, u32, i->d), *b = PTX_ROW(w, u32, i->b);
+	u32 *c = PTX_ROW(w, u32, i->c), *e = PTX_ROW(w, u32, i->e);
+
+	if (i->vec == 1) {
+		memcpy(d, p, i->size == 4 ? 4 * PTX_LANES : 8 * PTX_LANES);
+	} else if (i->vec == 2) {
+		const struct pair32 *m = (const struct pair32 *)p;
+
+		LANES {
+			d[l] = m[l].v[0];
+			b[l] = m[l].v[1];
+		}
+	} else {
+		const struct quad32 *m = (const struct quad32 *)p;
+
+		LANES {
+			d[l] = m[l].v[0];
+			b[l] = m[l].v[1];
+			c[l] = m[l].v[2];
+			e[l] = m[l].v[3];
+		}
+	}
+}
+
+static void store_line(struct ptx_warp *w, const struct ptx_insn *i, u8 *p)
+{
+	const u32 *d = PTX_ROW(w, u32, i->d), *b = PTX_ROW(w, u32, i->b);
+	const u32 *c = PTX_ROW(w, u32, i->c), *e = PTX_ROW(w, u32, i->e);
+
+	if (i->vec == 1) {
+		memcpy(p, d, i->size == 4 ? 4 * PTX_LANES : 8 * PTX_LANES);
+	} else if (i->vec == 2) {
+		struct pair32 *m = (struct pair32 *)p;
+
+		LANES {
+			m[l].v[0] = d[l];
+			m[l].v[1] = b[l];
+		}
+	} else {
+		struct quad32 *m = (struct quad32 *)p;
+
+		LANES {
+			m[l].v[0] = d[l];
+			m[l].v[1] = b[l];
+			m[l].v[2] = c[l];
+			m[l].v[3] = e[l];
+		}
+	}
 }
 
 static void vec_load(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
@@ -254,10 +317,7 @@ static void vec_load(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 	u8 *p = in_line(w, i, mask, false);
 
 	if (p) {
-		if (i->size == 4)
-			memcpy(PTX_ROW(w, u32, i->d), p, 4 * PTX_LANES);
-		else
-			memcpy(PTX_ROW(w, u64, i->d), p, 8 * PTX_LANES);
+		load_line(w, i, p);
 		return;
 	}
 	if (!find_shape(w, i, mask, &s, false))
@@ -277,10 +337,7 @@ static void vec_store(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 	u8 *p = in_line(w, i, mask, true);
 
 	if (p) {
-		if (i->size == 4)
-			memcpy(p, PTX_ROW(w, u32, i->d), 4 * PTX_LANES);
-		else
-			memcpy(p, PTX_ROW(w, u64, i->d), 8 * PTX_LANES);
+		store_line(w, i, p);
 		return;
 	}
 	if (!find_shape(w, i, mask, &s, true))
