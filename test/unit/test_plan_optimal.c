@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The strategy `optimal`: on the cases against stored bounds, on random models
+ * against the bound and the linear program, on tiny ones against every choice
+ * there is.  A number as argument: check that many random models of the kind
+ * whose gap is limited.
+ */
+#include "planner/optimal.h"
+
+#include <json-c/json.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/unit/plan_cases.h"
+#include "test/unit/plan_lp.h"
+#include "test/unit/unit.h"
+
+#define MIB 1048576ull
+
+static const char *const cases[] = {
+	"deep500", "embed_heavy", "flux1_dev", "gpt2xl_tied",
+	"llama3_70b_prefill2k", "llama3_8b_decode", "llama3_8b_prefill4k",
+	"one_layer", "qwen15_moe_a2p7b", "sdxl_unet", "two_layer",
+	"uneven_seed7", "vit_small", "wan14b",
+};
+
+#define NR_CASES (sizeof(cases) / sizeof(*cases))
+
+static const struct plan_params defaults = {
+	.chunk_bytes = 2 * MIB,
+	.margin = 0.05,
+	.wrap = true,
+};
+
+static uint64_t seed;
+
+static uint32_t pick(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)((seed >> 33) % below);
+}
+
+static double between(double low, double high)
+{
+	return low + (high - low) * pick(1 << 30) / (1 << 30);
+}
+
+/* ---- what holds for every plan ------------------------------------------------ */
+
+static bool used_elsewhere(const struct plan_input *in, uint32_t layer,
+	int64_t id)
+{
+	for (uint32_t i = 0; i < in->nr_layers; i++)
+		for (uint32_t k = 0; i != layer && k < in->layers[i].nr; k++)
+			if (in->layers[i].tensors[k].id == id)
+				return true;
+	return false;
+}
+
+static uint64_t unique_bytes(const struct plan_input *in)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < in->nr_layers; i++)
+		for (uint32_t k = 0; k < in->layers[i].nr; k++) {
+			const struct tensor_statistics *t =
+				&in->layers[i].tensors[k];
+			bool seen = false;
+
+			for (uint32_t j = 0; j < k; j++)
+				seen |= in->layers[i].tensors[j].id == t->id;
+			for (uint32_t h = 0; h < i; h++)
+				for (uint32_t j = 0; j < in->layers[h].nr; j++)
+					seen |= in->layers[h].tensors[j].id ==
+						t->id;
+			if (!seen)
+				sum += t->size_bytes;
+		}
+	return sum;
+}
+
+/* Entries name bytes of their layer, once; pieces cover places exactly. */
+static void check_entries(const struct plan_input *in,
+	const struct strategy_result *r)
+{
+	const struct plan_pool *pool = r->pool;
+	uint64_t at = 0, bytes = 0;
+	uint32_t j = 0;
+
+	ck_assert_uint_eq(r->strategy_map.nr, pool->nr_places);
+	for (uint32_t p = 0; p < pool->nr_places; p++) {
+		const struct plan_place *place = &pool->places[p];
+		const struct plan_slot *s = &r->strategy_map.slots[p];
+		const struct layer_statistics *l = &in->layers[place->layer];
+		uint64_t sum = 0, off = 0;
+
+		ck_assert_uint_ge(place->position, at);
+		at = place->position + place->chunks;
+		ck_assert_uint_le(place->chunks, pool->nr_chunks);
+		ck_assert_uint_le(place->bytes,
+			place->chunks * pool->chunk_bytes);
+		for (uint32_t e = 0; e < s->nr; e++) {
+			const struct plan_entry *x = &s->entries[e];
+
+			ck_assert(x->tensor >= l->tensors &&
+				x->tensor < l->tensors + l->nr);
+			ck_assert(e == 0 || x->tensor > x[-1].tensor);
+			ck_assert_uint_le(x->offset + x->length,
+				x->tensor->size_bytes);
+			sum += x->length;
+		}
+		ck_assert_uint_eq(sum, place->bytes);
+		bytes += sum;
+		for (; j < pool->nr_pieces && pool->pieces[j].place == p; j++) {
+			ck_assert_uint_eq(pool->pieces[j].offset, off);
+			off += pool->pieces[j].length;
+		}
+		ck_assert_uint_eq(off, sum);
+	}
+	ck_assert_uint_eq(j, pool->nr_pieces);
+	ck_assert_uint_le(at, pool->positions);
+	if (pool->nr_chunks > 0)
+		ck_assert_uint_eq(pool->positions % pool->nr_chunks, 0);
+	ck_assert_uint_eq(bytes, pool->streamed_bytes);
+	ck_assert_uint_eq(bytes, plan_offloaded_bytes(r));
+}
+
+/* No chunk gets a new tenant before the last one's layer has ended. */
+static void check_tenants(const struct plan_input *in,
+	const struct plan_pool *pool, const struct timeline *t,
+	const struct timeline_times *x)
+{
+	double *until = malloc((pool->nr_chunks + 1) * sizeof(double));
+	uint32_t *tenant = calloc(pool->nr_chunks + 1, sizeof(*tenant));
+	double eps = 1e-9 * x->period_ms;
+
+	for (uint32_t c = 0; c < pool->nr_chunks; c++)
+		until[c] = -INFINITY;
+	for (uint32_t lap = 0; lap < 3; lap++)
+		for (uint32_t j = 0; j < pool->nr_pieces; j++) {
+			const struct plan_piece *k = &pool->pieces[j];
+			const struct plan_place *p = &pool->places[k->place];
+			uint64_t c = p->position + k->offset /
+				pool->chunk_bytes;
+			uint32_t me = lap * pool->nr_places + k->place + 1;
+			double at = x->copy_start_ms[j] + lap * x->period_ms;
+
+			for (uint64_t done = 0; done < k->length;
+				done += pool->chunk_bytes, c++) {
+				uint32_t cell = (uint32_t)(c % pool->nr_chunks);
+
+				if (tenant[cell] != me)
+					ck_assert_double_ge(at + eps,
+						until[cell]);
+				tenant[cell] = me;
+				until[cell] = x->layer_start_ms[p->layer] +
+					in->layers[p->layer].duration_ms +
+					lap * x->period_ms;
+			}
+			ck_assert_double_le(at + t->copies[j].ms,
+				x->layer_start_ms[p->layer] +
+				lap * x->period_ms + eps);
+		}
+	free(until);
+	free(tenant);
+}
+
+static void check_plan(const struct plan_input *in, const struct plan_params *p,
+	const struct strategy_result *r, struct plan_arena *arena)
+{
+	struct timeline_options opt = {
+		.release_ms = p->release_ms,
+		.wrap = p->wrap,
+	};
+	struct timeline t;
+	struct timeline_times times;
+	uint64_t peak;
+
+	check_entries(in, r);
+	peak = unique_bytes(in) - r->pool->streamed_bytes +
+		r->pool->nr_chunks * r->pool->chunk_bytes;
+	if (r->pool->peak_bytes != peak) {
+		/* Tied tensors that are streamed count for each use. */
+		ck_assert_uint_eq(r->pool->peak_bytes, peak +
+			plan_total_bytes(in) - unique_bytes(in));
+	} else {
+		for (uint32_t s = 0; s < r->pool->nr_places; s++)
+			for (uint32_t e = 0; e < r->strategy_map.slots[s].nr &&
+				in->nr_layers < 60; e++)
+				ck_assert(!used_elsewhere(in,
+					r->pool->places[s].layer,
+					r->strategy_map.slots[s].entries[e]
+						.tensor->id));
+	}
+	ck_assert_uint_le(r->pool->peak_bytes, in->max_gpu_mem_bytes);
+	ck_assert_int_eq(timeline_link_of(in, arena, &opt.link), PLAN_OK);
+	for (int in_slot = 0; in_slot < 2; in_slot++) {
+		opt.in_slot = in_slot;
+		ck_assert_int_eq(timeline_of_result(r, in, &opt, arena, &t),
+			PLAN_OK);
+		ck_assert_int_eq(plan_timeline(&t, true, arena, &times),
+			PLAN_OK);
+		ck_assert_double_eq_tol(times.period_ms, r->period_ms,
+			1e-9 * r->period_ms);
+		check_tenants(in, r->pool, &t, &times);
+	}
+	ck_assert_double_le(r->bound_ms, r->period_ms * (1 + 1e-9));
+}
+
+/* ---- the cases ------------------------------------------------------------------ */
+
+static struct plan_input input_of(const struct plan_case *c, uint64_t budget)
+{
+	return (struct plan_input){ c->layers, c->nr, &c->memory_stats,
+		budget };
+}
+
+static uint64_t largest_layer(const struct plan_input *in)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < in->nr_layers; i++) {
+		uint64_t sum = 0;
+
+		for (uint32_t k = 0; k < in->layers[i].nr; k++)
+			sum += in->layers[i].tensors[k].size_bytes;
+		if (sum > most)
+			most = sum;
+	}
+	return most;
+}
+
+START_TEST(test_cases)
+{
+	struct json_object *all = json_object_from_file(
+		"test/data/lower-bounds.json"), *bounds, *b;
+	struct plan_case *c = plan_case_load(cases[_i]);
+	int valid = 0, close = 0;
+
+	ck_assert(json_object_object_get_ex(all, "bounds", &bounds));
+	for (uint32_t k = 0; k < c->nr_budgets; k++) {
+		struct plan_input in = input_of(c, c->budgets[k]);
+		struct plan_arena *arena = plan_arena_create();
+		struct strategy_result r = { 0 };
+		enum plan_status status;
+		double bound, compute = 0;
+		char key[128];
+
+		if (in.max_gpu_mem_bytes == PLAN_NO_LIMIT)
+			continue;
+		for (uint32_t i = 0; i < c->nr; i++)
+			compute += c->layers[i].duration_ms;
+		snprintf(key, sizeof(key), "%s/%llu", c->name,
+			(unsigned long long)in.max_gpu_mem_bytes);
+		ck_assert(json_object_object_get_ex(bounds, key, &b));
+		status = plan_optimal(&in, &defaults, arena, &r);
+		ck_assert_int_eq(status, b ? PLAN_OK : PLAN_INFEASIBLE);
+		if (!b) {
+			ck_assert_uint_eq(r.smallest_budget,
+				largest_layer(&in));
+			ck_assert_uint_lt(in.max_gpu_mem_bytes,
+				r.smallest_budget);
+			plan_arena_destroy(arena);
+			continue;
+		}
+		bound = json_object_get_double(b);
+		check_plan(&in, &defaults, &r, arena);
+		ck_assert_double_ge(r.period_ms, bound * (1 - 1e-6));
+		ck_assert_double_le(r.period_ms, bound * 1.015);
+		if (bound <= compute * (1 + 1e-9))
+			ck_assert_double_le(r.period_ms, compute * (1 + 1e-9));
+		/* Two rows of the 48 may be farther off than 1 %. */
+		close += r.period_ms <= bound * 1.01;
+		valid++;
+		plan_arena_destroy(arena);
+	}
+	if (strcmp(c->name, "two_layer") == 0)
+		ck_assert_int_ge(close, valid - 2);
+	else
+		ck_assert_int_eq(close, valid);
+	json_object_put(all);
+	plan_case_free(c);
+}
+END_TEST
+
+/* No budget: nothing lost, and less memory wherever anything can be hidden. */
+START_TEST(test_latency)
+{
+	struct plan_case *c = plan_case_load(cases[_i]);
+	struct plan_input in = input_of(c, PLAN_NO_LIMIT);
+	struct plan_arena *arena = plan_arena_create();
+	struct strategy_result r = { 0 };
+	double compute = 0;
+
+	for (uint32_t i = 0; i < c->nr; i++)
+		compute += c->layers[i].duration_ms;
+	ck_assert_int_eq(plan_optimal(&in, &defaults, arena, &r), PLAN_OK);
+	check_plan(&in, &defaults, &r, arena);
+	ck_assert_double_le(r.period_ms, compute * (1 + 1e-9));
+	if (c->nr >= 10)
+		ck_assert_uint_lt(r.pool->peak_bytes, unique_bytes(&in));
+	plan_arena_destroy(arena);
+	plan_case_free(c);
+}
+END_TEST
+
+/* The stored bounds are what the linear program gives. */
+START_TEST(test_lp_cases)
+{
+	struct json_object *all = json_object_from_file(
+		"test/data/lower-bounds.json"), *bounds, *b;
+	struct plan_case *c = plan_case_load(cases[_i]);
+
+	ck_assert(json_object_object_get_ex(all, "bounds", &bounds));
+	/* Tied tensors have a variable for each gap there. */
+	for (uint32_t k = 0; k < c->nr_budgets && plan_lp_available() &&
+		c->nr <= 120 && strcmp(c->name, "gpt2xl_tied") != 0; k++) {
+		struct plan_input in = input_of(c, c->budgets[k]);
+		struct plan_arena *arena = plan_arena_create();
+		struct bound_model m;
+		double bound, lp;
+		char key[128];
+
+		snprintf(key, sizeof(key), "%s/%llu", c->name,
+			(unsigned long long)in.max_gpu_mem_bytes);
+		if (json_object_object_get_ex(bounds, key, &b) && b) {
+			bound = json_object_get_double(b);
+			ck_assert_int_eq(optimal_bound_model(&in, arena, &m),
+				PLAN_OK);
+			lp = plan_lp_bound(m.nr, m.ms, m.bytes,
+				(double)m.need, m.latency_ms, m.ms_per_byte);
+			/* Tangents may differ. */
+			ck_assert_double_eq_tol(lp, bound, 2e-4 * bound);
+			ck_assert_double_le(bound_simple(&m),
+				lp * (1 + 1e-6));
+		}
+		plan_arena_destroy(arena);
+	}
+	json_object_put(all);
+	plan_case_free(c);
+}
+END_TEST
+
+/* ---- random models ---------------------------------------------------------------- */
+
+#define MAX_LAYERS 130
+
+struct random_model {
+	struct layer_statistics layers[MAX_LAYERS];
+	struct tensor_statistics tensors[MAX_LAYERS][2];
+	struct transfer_time points[6];
+	struct memory_stats stats;
+	struct plan_input in;
+	uint64_t unique, largest;
+};
+
+/* Mean layer of `mib`, compute that moves 1/load of it. */
+static void random_model(struct random_model *m, uint32_t nr, double mib,
+	bool tied)
+{
+	double gbps = between(12, 100), latency = between(0.005, 0.02);
+	double load = exp(between(log(0.3), log(8)));
+	uint32_t family = pick(7);
+
+	memset(m, 0, sizeof(*m));
+	m->in = (struct plan_input){ m->layers, nr, &m->stats, 0 };
+	for (uint32_t i = 0; i < nr; i++) {
+		double size = mib * MIB, ms;
+
+		if (family == 1)
+			size *= between(0.2, 1.8);
+		else if (family == 2)
+			size *= i % 2 ? 1.6 : 0.4;
+		else if (family == 3)
+			size *= i == 0 || i == nr - 1 ? 4 : 1;
+		else if (family == 4)
+			size *= exp(between(-1.5, 1.5));
+		else if (family == 5)
+			size *= 0.5 + 1.5 * i / nr;
+		ms = mib * MIB / (gbps * 1e6) / load;
+		if (family == 4 || family == 6)
+			ms *= exp(between(-1, 1));
+		else if (family == 3 && i == 0)
+			ms *= 0.05;
+		else
+			ms *= size / (mib * MIB);
+		m->tensors[i][0] = (struct tensor_statistics){ 2 * i, NULL,
+			(uint64_t)(size * 0.7) + 1, 0 };
+		m->tensors[i][1] = (struct tensor_statistics){ 2 * i + 1, NULL,
+			(uint64_t)(size * 0.3) + 1, 0 };
+		m->layers[i] = (struct layer_statistics){ NULL, m->tensors[i],
+			2, ms };
+		m->unique += m->tensors[i][0].size_bytes +
+			m->tensors[i][1].size_bytes;
+	}
+	if (tied && nr > 2) {
+		m->unique -= m->tensors[nr - 1][1].size_bytes;
+		m->tensors[nr - 1][1] = m->tensors[0][1];
+	}
+	m->largest = largest_layer(&m->in);
+	for (int i = 0; i < 6; i++) {
+		m->points[i].bytes = 65536ull << (3 * i);
+		m->points[i].ms = latency + m->points[i].bytes / (gbps * 1e6);
+	}
+	m->stats = (struct memory_stats){ m->points, 6 };
+}
+
+/* Returns the gap to the linear program, or -1 where there is no plan. */
+static double random_gap(uint64_t which)
+{
+	struct plan_arena *arena = plan_arena_create();
+	struct random_model m;
+	struct strategy_result r = { 0 };
+	struct bound_model b;
+	double lp, gap;
+	enum plan_status status;
+
+	seed = which * 0x9e3779b97f4a7c15u + 1;
+	random_model(&m, 6 + pick(pick(4) ? 40 : MAX_LAYERS - 6),
+		exp(between(log(8), log(600))), false);
+	m.in.max_gpu_mem_bytes = (uint64_t)(m.unique * between(0.15, 0.9));
+	status = plan_optimal(&m.in, &defaults, arena, &r);
+	if (m.in.max_gpu_mem_bytes < m.largest) {
+		ck_assert_int_eq(status, PLAN_INFEASIBLE);
+		plan_arena_destroy(arena);
+		return -1;
+	}
+	ck_assert_int_eq(status, PLAN_OK);
+	check_plan(&m.in, &defaults, &r, arena);
+	ck_assert_int_eq(optimal_bound_model(&m.in, arena, &b), PLAN_OK);
+	lp = plan_lp_bound(b.nr, b.ms, b.bytes, (double)b.need, b.latency_ms,
+		b.ms_per_byte);
+	gap = r.period_ms / lp - 1;
+	ck_assert_double_ge(gap, -1e-5);
+	ck_assert_double_le(r.bound_ms, lp * (1 + 1e-5));
+	plan_arena_destroy(arena);
+	return gap;
+}
+
+static void gaps(uint32_t nr, bool print)
+{
+	uint32_t all = 0, two = 0, three = 0;
+	double worst = 0;
+
+	for (uint32_t k = 1; k <= nr && plan_lp_available(); k++) {
+		double gap = random_gap(k);
+
+		if (gap < 0 && gap > -1e-5)
+			gap = 0;
+		if (gap < 0)
+			continue;
+		all++;
+		two += gap > 0.02;
+		three += gap > 0.03;
+		worst = fmax(worst, gap);
+		if (print && gap > 0.02)
+			printf("%u: %.2f %%\n", k, gap * 100);
+	}
+	if (print)
+		printf("%u models, %u over 2 %%, %u over 3 %%, worst %.2f %%\n",
+			all, two, three, worst * 100);
+	ck_assert_uint_le(two * 100, all * 5);
+	ck_assert_uint_le(three * 100, all * 3);
+}
+
+START_TEST(test_random_gaps)
+{
+	gaps(120, false);
+}
+END_TEST
+
+/* Small models of every kind, tight and loose, with every option. */
+START_TEST(test_properties)
+{
+	int planned = 0;
+
+	for (uint32_t k = 0; k < 2500; k++) {
+		struct plan_arena *arena = plan_arena_create();
+		struct plan_params p = defaults;
+		struct random_model m;
+		struct strategy_result r = { 0 };
+		enum plan_status status;
+
+		seed = (k * 4ull + (uint32_t)_i + 1) * 0xd1342543de82ef95u;
+		random_model(&m, 1 + pick(7), exp(between(log(0.5), log(60))),
+			pick(4) == 0);
+		m.in.max_gpu_mem_bytes = pick(20) == 0 ? m.largest :
+			(uint64_t)(m.unique * between(0.1, 1.05));
+		p.chunk_bytes = pick(3) ? 2 * MIB : MIB / 4;
+		p.wrap = pick(5) > 0;
+		p.release_ms = pick(4) ? 0 : between(0, 0.2);
+		p.margin = pick(2) ? 0.05 : 0;
+		status = plan_optimal(&m.in, &p, arena, &r);
+		if (m.in.max_gpu_mem_bytes < m.largest) {
+			ck_assert_int_eq(status, PLAN_INFEASIBLE);
+			ck_assert_uint_eq(r.smallest_budget, m.largest);
+		} else {
+			ck_assert_int_eq(status, PLAN_OK);
+			check_plan(&m.in, &p, &r, arena);
+			planned++;
+		}
+		plan_arena_destroy(arena);
+	}
+	ck_assert_int_gt(planned, 1000);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("plan_optimal");
+	TCase *t = tcase_create("optimal");
+
+	tcase_set_timeout(t, 100);
+	tcase_add_loop_test(t, test_cases, 0, (int)NR_CASES);
+	tcase_add_loop_test(t, test_latency, 0, (int)NR_CASES);
+	tcase_add_loop_test(t, test_lp_cases, 0, (int)NR_CASES);
+	tcase_add_test(t, test_random_gaps);
+	tcase_add_loop_test(t, test_properties, 0, 4);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		gaps((uint32_t)atoi(argv[1]), true);
+		return 0;
+	}
+	return unit_run(suite());
+}
