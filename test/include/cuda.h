@@ -52,5 +52,13 @@
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
 #define cuGetProcAddress cuGetProcAddress_v2
+#define cuMemcpyDtoA cuMemcpyDtoA_v2
+#define cuMemcpyAtoD cuMemcpyAtoD_v2
+#define cuMemcpyBatchAsync cuMemcpyBatchAsync_v2
+#define cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_v2
+#define cuStreamWaitValue32 cuStreamWaitValue32_v2
+#define cuStreamWaitValue64 cuStreamWaitValue64_v2
+#define cuStreamWriteValue32 cuStreamWriteValue32_v2
+#define cuStreamWriteValue64 cuStreamWriteValue64_v2
 
 #endif
