@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one cuLaunchKernel with eight pointers costs, in ns: the least of
- * several batches, since what other processes take is not its cost.  run.sh runs it against the null driver alone, with Ballast
- * switched off, and with Ballast active, and subtracts.  The eight pointers go
- * to eight allocations that fit.
+ * several batches, since what other processes take is not its cost.  run.sh
+ * runs it against the null driver alone, with Ballast switched off, and with
+ * Ballast active, and subtracts.  The eight pointers go to eight allocations
+ * that fit.
  */
 #include <cuda.h>
 #include <stdint.h>
