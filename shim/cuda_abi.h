@@ -364,19 +364,23 @@ typedef struct CUextent3D_st {
 	size_t depth;
 } CUextent3D;
 
+struct copy_operand_pointer {
+	CUdeviceptr ptr;
+	size_t rowLength;
+	size_t layerHeight;
+	CUmemLocation locHint;
+};
+
+struct copy_operand_array {
+	CUarray array;
+	CUoffset3D offset;
+};
+
 typedef struct CUmemcpy3DOperand_st {
 	CUmemcpy3DOperandType type;
 	union {
-		struct {
-			CUdeviceptr ptr;
-			size_t rowLength;
-			size_t layerHeight;
-			CUmemLocation locHint;
-		} ptr;
-		struct {
-			CUarray array;
-			CUoffset3D offset;
-		} array;
+		struct copy_operand_pointer ptr;
+		struct copy_operand_array array;
 	} op;
 } CUmemcpy3DOperand;
 
