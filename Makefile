@@ -91,6 +91,7 @@ STATE_SRCS := \
 	shim/context.c \
 	shim/demote.c \
 	shim/device.c \
+	shim/fix.c \
 	shim/issue.c \
 	shim/issue_mem.c \
 	shim/kernarg.c \
@@ -116,6 +117,7 @@ SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
 PTX_SRCS := \
 	test/softcuda/ptx_atom.c \
 	test/softcuda/ptx_cvt.c \
+	test/softcuda/ptx_decl.c \
 	test/softcuda/ptx_decode.c \
 	test/softcuda/ptx_decode_flow.c \
 	test/softcuda/ptx_decode_mem.c \
@@ -147,6 +149,8 @@ SOFTCUDA_SRCS := \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
 	test/softcuda/memcpy.c \
+	test/softcuda/memcpy1d.c \
+	test/softcuda/memcpy2d.c \
 	test/softcuda/memory.c \
 	test/softcuda/memset.c \
 	test/softcuda/module.c \
@@ -178,6 +182,8 @@ E2E := \
 	async_copies \
 	contexts \
 	copies \
+	copy2d \
+	copy3d \
 	decoder \
 	layers \
 	matmul \

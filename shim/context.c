@@ -108,6 +108,18 @@ bool context_ready(struct context *c)
 	return true;
 }
 
+struct context *context_of_device(CUdevice ordinal)
+{
+	struct context *c;
+
+	lock_acquire(&contexts_lock);
+	for (c = contexts; c != NULL; c = c->next)
+		if (c->ordinal == ordinal && !c->dead)
+			break;
+	lock_release(&contexts_lock);
+	return c;
+}
+
 struct context *context_primary(CUdevice ordinal)
 {
 	struct context *c = NULL;

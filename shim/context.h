@@ -59,6 +59,8 @@ struct context *context_current(void);
 bool context_ready(struct context *c);
 /* The record of a context if there is one. */
 struct context *context_find(CUcontext handle);
+/* Any living one of the device. */
+struct context *context_of_device(CUdevice ordinal);
 /* That of a device's primary context, if it was ever retained or used. */
 struct context *context_primary(CUdevice ordinal);
 void context_primary_retained(CUdevice ordinal, CUcontext handle);

@@ -27,6 +27,12 @@ CUresult cuDeviceGetAttribute(int *, CUdevice_attribute, CUdevice);
 CUresult cuDeviceCanAccessPeer(int *, CUdevice, CUdevice);
 CUresult cuDeviceGetPCIBusId(char *, int, CUdevice);
 CUresult cuDeviceGetByPCIBusId(CUdevice *, const char *);
+CUresult cuDeviceComputeCapability(int *, int *, CUdevice);
+CUresult cuDeviceGetP2PAttribute(int *, CUdevice_P2PAttribute, CUdevice,
+	CUdevice);
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *, CUdevice);
+CUresult cuDeviceGetMemPool(CUmemoryPool *, CUdevice);
+CUresult cuDeviceSetMemPool(CUdevice, CUmemoryPool);
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);
 CUresult cuDevicePrimaryCtxRelease(CUdevice);
@@ -61,6 +67,11 @@ CUresult cuCtxEnablePeerAccess(CUcontext, unsigned int);
 CUresult cuCtxDisablePeerAccess(CUcontext);
 CUresult cuCtxGetCacheConfig(CUfunc_cache *);
 CUresult cuCtxSetCacheConfig(CUfunc_cache);
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *);
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig);
+CUresult cuCtxGetId(CUcontext, unsigned long long *);
+CUresult cuCtxSetFlags(unsigned int);
+CUresult cuCtxResetPersistingL2Cache(void);
 
 CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *, size_t *, size_t, size_t,
@@ -77,6 +88,19 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr, CUstream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *, size_t, CUmemoryPool,
 	CUstream);
+CUresult cuMemPoolCreate(CUmemoryPool *, const CUmemPoolProps *);
+CUresult cuMemPoolDestroy(CUmemoryPool);
+CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute, void *);
+CUresult cuMemPoolGetAttribute(CUmemoryPool, CUmemPool_attribute, void *);
+CUresult cuMemPoolTrimTo(CUmemoryPool, size_t);
+CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc *, size_t);
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *, CUmemoryPool,
+	CUmemLocation *);
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *, CUmemLocation *,
+	CUmemAllocationType);
+CUresult cuMemGetMemPool(CUmemoryPool *, CUmemLocation *,
+	CUmemAllocationType);
+CUresult cuMemSetMemPool(CUmemLocation *, CUmemAllocationType, CUmemoryPool);
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *, size_t,
 	const CUmemAllocationProp *, unsigned long long);
@@ -157,6 +181,19 @@ CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *);
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *);
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *, CUstream);
 CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *, CUstream);
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *);
+CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *);
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *, CUstream);
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *, CUstream);
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
+	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
+CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
+	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
+	CUmemcpyAttributes *, size_t *, size_t, CUstream);
+CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *, CUdeviceptr *, size_t *,
+	size_t, CUmemcpyAttributes *, size_t *, size_t, CUstream);
 
 CUresult cuMemsetD8_v2(CUdeviceptr, unsigned char, size_t);
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr, unsigned char, size_t);
@@ -204,6 +241,21 @@ CUresult cuModuleUnload(CUmodule);
 CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule, const char *);
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *);
+CUresult cuModuleGetFunctionCount(unsigned int *, CUmodule);
+CUresult cuModuleEnumerateFunctions(CUfunction *, unsigned int, CUmodule);
+
+CUresult cuLinkCreate(unsigned int, CUjit_option *, void **, CUlinkState *);
+CUresult cuLinkCreate_v2(unsigned int, CUjit_option *, void **, CUlinkState *);
+CUresult cuLinkAddData(CUlinkState, CUjitInputType, void *, size_t,
+	const char *, unsigned int, CUjit_option *, void **);
+CUresult cuLinkAddData_v2(CUlinkState, CUjitInputType, void *, size_t,
+	const char *, unsigned int, CUjit_option *, void **);
+CUresult cuLinkAddFile(CUlinkState, CUjitInputType, const char *, unsigned int,
+	CUjit_option *, void **);
+CUresult cuLinkAddFile_v2(CUlinkState, CUjitInputType, const char *,
+	unsigned int, CUjit_option *, void **);
+CUresult cuLinkComplete(CUlinkState, void **, size_t *);
+CUresult cuLinkDestroy(CUlinkState);
 
 CUresult cuLibraryLoadData(CUlibrary *, const void *, CUjit_option *, void **,
 	unsigned int, CUlibraryOption *, void **, unsigned int);
@@ -213,6 +265,13 @@ CUresult cuLibraryUnload(CUlibrary);
 CUresult cuLibraryGetKernel(CUkernel *, CUlibrary, const char *);
 CUresult cuLibraryGetModule(CUmodule *, CUlibrary);
 CUresult cuLibraryGetGlobal(CUdeviceptr *, size_t *, CUlibrary, const char *);
+CUresult cuLibraryGetManaged(CUdeviceptr *, size_t *, CUlibrary, const char *);
+CUresult cuLibraryGetKernelCount(unsigned int *, CUlibrary);
+CUresult cuLibraryEnumerateKernels(CUkernel *, unsigned int, CUlibrary);
+CUresult cuKernelGetLibrary(CUlibrary *, CUkernel);
+CUresult cuKernelGetAttribute(int *, CUfunction_attribute, CUkernel, CUdevice);
+CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice);
+CUresult cuKernelSetCacheConfig(CUkernel, CUfunc_cache, CUdevice);
 CUresult cuKernelGetFunction(CUfunction *, CUkernel);
 CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t *, size_t *);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t *, size_t *);
@@ -222,6 +281,20 @@ CUresult cuKernelGetName(const char **, CUkernel);
 CUresult cuFuncGetAttribute(int *, CUfunction_attribute, CUfunction);
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int);
 CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache);
+CUresult cuFuncSetSharedMemConfig(CUfunction, CUsharedconfig);
+CUresult cuFuncLoad(CUfunction);
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *, CUfunction);
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *, CUfunction, int,
+	size_t);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *,
+	CUfunction, int, size_t, unsigned int);
+CUresult cuOccupancyMaxPotentialBlockSize(int *, int *, CUfunction,
+	CUoccupancyB2DSize, size_t, int);
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *, int *, CUfunction,
+	CUoccupancyB2DSize, size_t, int, unsigned int);
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *, CUfunction, int,
+	int);
 
 CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int,
 	unsigned int, unsigned int, unsigned int, unsigned int, CUstream, void **,
@@ -240,6 +313,50 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned int, unsigned int,
 	void **);
 CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
 CUresult cuLaunchHostFunc_ptsz(CUstream, CUhostFn, void *);
+CUresult cuStreamAddCallback(CUstream, CUstreamCallback, void *, unsigned int);
+CUresult cuStreamAddCallback_ptsz(CUstream, CUstreamCallback, void *,
+	unsigned int);
+
+CUresult cuStreamWaitValue32(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWaitValue32_ptsz(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWaitValue64(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWaitValue64_ptsz(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWaitValue64_v2(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWriteValue32_ptsz(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWriteValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t,
+	unsigned int);
+CUresult cuStreamWriteValue64(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWriteValue64_ptsz(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamWriteValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t,
+	unsigned int);
+CUresult cuStreamBatchMemOp(CUstream, unsigned int,
+	CUstreamBatchMemOpParams *, unsigned int);
+CUresult cuStreamBatchMemOp_ptsz(CUstream, unsigned int,
+	CUstreamBatchMemOpParams *, unsigned int);
+CUresult cuStreamBatchMemOp_v2(CUstream, unsigned int,
+	CUstreamBatchMemOpParams *, unsigned int);
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream, unsigned int,
+	CUstreamBatchMemOpParams *, unsigned int);
 
 CUresult cuStreamCreate(CUstream *, unsigned int);
 CUresult cuStreamCreateWithPriority(CUstream *, unsigned int, int);
@@ -259,6 +376,17 @@ CUresult cuStreamGetCtx(CUstream, CUcontext *);
 CUresult cuStreamGetCtx_ptsz(CUstream, CUcontext *);
 CUresult cuStreamGetId(CUstream, unsigned long long *);
 CUresult cuStreamGetId_ptsz(CUstream, unsigned long long *);
+CUresult cuStreamGetDevice(CUstream, CUdevice *);
+CUresult cuStreamGetDevice_ptsz(CUstream, CUdevice *);
+CUresult cuStreamCopyAttributes(CUstream, CUstream);
+CUresult cuStreamCopyAttributes_ptsz(CUstream, CUstream);
+CUresult cuStreamGetAttribute(CUstream, CUstreamAttrID, CUstreamAttrValue *);
+CUresult cuStreamGetAttribute_ptsz(CUstream, CUstreamAttrID,
+	CUstreamAttrValue *);
+CUresult cuStreamSetAttribute(CUstream, CUstreamAttrID,
+	const CUstreamAttrValue *);
+CUresult cuStreamSetAttribute_ptsz(CUstream, CUstreamAttrID,
+	const CUstreamAttrValue *);
 
 CUresult cuStreamBeginCapture(CUstream);
 CUresult cuStreamBeginCapture_ptsz(CUstream);
@@ -286,18 +414,6 @@ CUresult cuEventDestroy_v2(CUevent);
 CUresult cuEventElapsedTime(float *, CUevent, CUevent);
 CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
 
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *);
-CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *);
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *, CUstream);
-CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *, CUstream);
-CUresult cuMemcpyBatchAsync(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
-	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
-CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
-	CUmemcpyAttributes *, size_t *, size_t, size_t *, CUstream);
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *, CUdeviceptr *, size_t *, size_t,
-	CUmemcpyAttributes *, size_t *, size_t, CUstream);
-CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *, CUdeviceptr *, size_t *,
-	size_t, CUmemcpyAttributes *, size_t *, size_t, CUstream);
 CUresult cuMemcpy3DBatchAsync(size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *,
 	unsigned long long, CUstream);
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t, CUDA_MEMCPY3D_BATCH_OP *, size_t *,
@@ -310,36 +426,5 @@ CUresult cuMemcpyDtoA_v2(CUarray, size_t, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoA_v2_ptds(CUarray, size_t, CUdeviceptr, size_t);
 CUresult cuMemcpyAtoD_v2(CUdeviceptr, CUarray, size_t, size_t);
 CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr, CUarray, size_t, size_t);
-CUresult cuStreamAddCallback(CUstream, CUstreamCallback, void *, unsigned int);
-CUresult cuStreamAddCallback_ptsz(CUstream, CUstreamCallback, void *,
-	unsigned int);
-CUresult cuStreamWaitValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
-CUresult cuStreamWaitValue32_ptsz(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWaitValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWaitValue64(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-CUresult cuStreamWaitValue64_ptsz(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
-CUresult cuStreamWaitValue64_v2(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
-CUresult cuStreamWaitValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
-CUresult cuStreamWriteValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
-CUresult cuStreamWriteValue32_ptsz(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWriteValue32_v2_ptsz(CUstream, CUdeviceptr, cuuint32_t,
-	unsigned int);
-CUresult cuStreamWriteValue64(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-CUresult cuStreamWriteValue64_ptsz(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
-CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
-CUresult cuStreamWriteValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t,
-	unsigned int);
 
 #endif

@@ -60,7 +60,7 @@ static void victims_choose(struct device *d, uint32_t want,
 		struct page *p = &d->pages[page];
 		uint32_t older = p->older;
 
-		if (!page_set_has(keep, page)) {
+		if (!p->fixed && !page_set_has(keep, page)) {
 			p->arena = arena_alloc(p->len);
 			if (p->arena == ARENA_NONE)
 				break;

@@ -81,6 +81,7 @@ struct page {
 	uint8_t state;		/* enum page_state */
 	bool defined;		/* something has been written here */
 	bool launched;		/* some launch has named it */
+	bool fixed;		/* resident for good: others hold its address */
 	struct event *saved;	/* referenced; last copy to the arena */
 	uint32_t stamp;		/* of the last set that named it */
 	uint32_t older;		/* resident: neighbours by age, or PAGE_NONE */

@@ -17,7 +17,12 @@
 /* Acquires the set; on failure the issue is over with its result set. */
 static bool hold(struct issue *i)
 {
-	i->set.context = context_current();
+	struct device *d = i->set.device;
+
+	i->set.caller = i->set.context = context_current();
+	if (i->set.caller != NULL && i->set.caller->ordinal != d->ordinal)
+		i->set.context = context_of_device(d->ordinal);
+	i->too_big = page_set_pages(&i->set) > tenancy_most_pages(d);
 	i->result = i->set.context == NULL ? CUDA_ERROR_INVALID_CONTEXT :
 		tenancy_acquire(&i->set);
 	if (i->result != CUDA_SUCCESS) {

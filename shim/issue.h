@@ -54,6 +54,7 @@ struct issue {
 	unsigned how;
 	bool pieces;		/* each piece is acquired by itself */
 	bool started;
+	bool too_big;		/* refused: smaller parts may do */
 };
 
 /* The default stream's handle in either flavour. */

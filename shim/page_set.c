@@ -10,7 +10,7 @@
 void page_set_init(struct page_set *s, struct device *d, CUstream stream)
 {
 	s->device = d;
-	s->context = NULL;
+	s->context = s->caller = NULL;
 	s->stream = stream;
 	s->writes = s->launch = false;
 	s->nr = 0;

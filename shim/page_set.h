@@ -25,7 +25,8 @@ struct page_range {
 
 struct page_set {
 	struct device *device;
-	struct context *context;	/* current when the set is acquired */
+	struct context *caller;		/* current; the stream's */
+	struct context *context;	/* of the device; moves the bytes */
 	CUstream stream;		/* 0x1 and 0x2 for the default ones */
 	bool writes;			/* the call may change the pages */
 	bool launch;			/* it is a kernel */

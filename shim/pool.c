@@ -253,8 +253,7 @@ static void pin(struct device *d, struct page_set *s, uint32_t slot)
 }
 
 /* Exactly what was pinned: pages may have found other slots since. */
-static void unpin_all(struct device *d, struct page_set *s)
-	REQUIRES(&d->pool_lock)
+void unpin_all(struct device *d, struct page_set *s)
 {
 	for (uint32_t i = 0; i < s->nr_pins; i++)
 		d->tenancy->slots[s->pins[i]].pins--;
@@ -481,23 +480,23 @@ static void old_leaves(struct device *d, const struct job *j)
 	stat_add(evictions, 1);
 }
 
-static void becomes_resident(struct device *d, struct job *j)
-	REQUIRES(&d->pool_lock)
+void become_resident(struct device *d, uint32_t page, uint32_t chunk)
 {
-	struct page *p = &d->pages[j->page];
-	struct alloc *a = alloc_of_word(d, device_word(d, j->page));
+	struct page *p = &d->pages[page];
+	struct alloc *a = alloc_of_word(d, device_word(d, page));
 
-	p->chunk = j->chunk;
+	p->chunk = chunk;
 	p->slot = SLOT_NONE;
+	p->state = PAGE_PRESENT;
 	arena_free(p->arena, p->len);
 	p->arena = ARENA_NONE;
 	event_put(p->saved);
 	p->saved = NULL;
-	page_word_set(d, j->page, page_word(a, TIER_RESIDENT));
+	page_word_set(d, page, page_word(a, TIER_RESIDENT));
 	__atomic_fetch_sub(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
 	d->tenancy->nr_streamed--;
 	stat_sub(streamed_bytes, d->page_size);
-	resident_add(d, j->page);
+	resident_add(d, page);
 }
 
 static void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
@@ -508,7 +507,7 @@ static void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
 
 		d->pages[j->page].state = PAGE_PRESENT;
 		if (j->slot == SLOT_NONE) {
-			becomes_resident(d, j);
+			become_resident(d, j->page, j->chunk);
 			continue;
 		}
 		if (j->old != PAGE_NONE)
@@ -720,13 +719,16 @@ static CUresult order_after(struct page_set *s, struct event **events,
 	return r;
 }
 
-/* One round; *again is set where a page got away and all must be redone. */
+/*
+ * One round; *again is set where a page got away and all must be redone.
+ * Otherwise, on success, the section is open and the first *n of events are
+ * what the stream must wait for.
+ */
 static CUresult acquire_once(struct page_set *s, struct event **events,
-	bool *again)
+	uint32_t *n, bool *again)
 {
 	struct device *d = s->device;
 	struct jobs jobs = { 0 };
-	uint32_t n = 0;
 	CUresult r;
 
 	*again = false;
@@ -744,7 +746,7 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 	} else {
 		jobs_finish(d, s, &jobs);
 		section_open();
-		*again = !settle(d, s, events, &n);
+		*again = !settle(d, s, events, n);
 		if (*again) {
 			section_close();
 			unpin_all(d, s);
@@ -752,15 +754,26 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 	}
 	lock_release(&d->pool_lock);
 	jobs_free(&jobs);
-	if (r != CUDA_SUCCESS || *again)
+	return r;
+}
+
+/* All rounds, with the context that moves the bytes current. */
+static CUresult acquire(struct page_set *s, struct event **events, uint32_t *n)
+{
+	bool again = true;
+	CUcontext popped;
+	CUresult r = CUDA_SUCCESS;
+
+	if (s->context != s->caller)
+		r = real.cuCtxPushCurrent_v2(s->context->handle);
+	if (r != CUDA_SUCCESS)
 		return r;
-	r = order_after(s, events, n);
-	if (r != CUDA_SUCCESS) {
-		lock_acquire(&d->pool_lock);
-		unpin_all(d, s);
-		lock_release(&d->pool_lock);
-		section_close();
-	}
+	if (!context_ready(s->context))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	while (again && r == CUDA_SUCCESS)
+		r = acquire_once(s, events, n, &again);
+	if (s->context != s->caller)
+		real.cuCtxPopCurrent_v2(&popped);
 	return r;
 }
 
@@ -768,18 +781,23 @@ CUresult tenancy_acquire(struct page_set *s)
 {
 	uint64_t pages = page_set_pages(s);
 	struct event **events;
-	bool again = true;
-	CUresult r = CUDA_SUCCESS;
+	uint32_t n = 0;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!context_ready(s->context))
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	events = malloc((pages + 1) * sizeof(*events));
 	s->pins = malloc((pages + 1) * sizeof(*s->pins));
 	s->nr_pins = 0;
-	if (events == NULL || s->pins == NULL)
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	while (again && r == CUDA_SUCCESS)
-		r = acquire_once(s, events, &again);
+	if (events != NULL && s->pins != NULL)
+		r = acquire(s, events, &n);
+	if (r == CUDA_SUCCESS) {
+		r = order_after(s, events, n);
+		if (r != CUDA_SUCCESS) {
+			lock_acquire(&s->device->pool_lock);
+			unpin_all(s->device, s);
+			lock_release(&s->device->pool_lock);
+			section_close();
+		}
+	}
 	free(events);
 	if (r != CUDA_SUCCESS) {
 		free(s->pins);
@@ -848,16 +866,16 @@ void tenancy_release(struct page_set *s)
 {
 	struct device *d = s->device;
 	struct reader who = {
-		.context = s->context,
+		.context = s->caller,
 		.stream = s->stream,
 		.thread = stream_thread(s->stream),
-		.epoch = context_epoch(s->context),
+		.epoch = context_epoch(s->caller),
 	};
 	CUresult r = CUDA_SUCCESS;
 	bool kept = true;
 
 	if (s->nr_pins > 0) {
-		who.event = event_record(s->context, s->stream, &r);
+		who.event = event_record(s->caller, s->stream, &r);
 		/* Without an event nobody could wait later, so wait now. */
 		if (who.event == NULL)
 			real.cuStreamSynchronize(s->stream);

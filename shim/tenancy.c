@@ -326,7 +326,7 @@ static size_t drop_events(struct device *d, struct alloc *a,
 	return n;
 }
 
-static void slot_clear(struct slot *s)
+void slot_clear(struct slot *s)
 {
 	for (uint32_t i = 0; i < s->nr_readers; i++)
 		event_put(s->readers[i].event);

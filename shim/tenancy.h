@@ -74,6 +74,13 @@ CUresult tenancy_acquire(struct page_set *s) WARN_UNUSED;
 void tenancy_release(struct page_set *s);
 
 /*
+ * Makes the set resident for good, for memory whose address somebody else
+ * holds: textures, other processes, network cards, other GPUs.  On failure the
+ * pages are as they were.  No section may be open.
+ */
+CUresult tenancy_fix(struct page_set *s) WARN_UNUSED;
+
+/*
  * Writes n bytes at p straight to the arena, where all pages of the range are
  * streamed, absent and never named by a launch.  false: they are not; nothing
  * was written.  Blocks until the bytes are there.

@@ -82,6 +82,14 @@ void resident_remove(struct device *d, uint32_t page)
  */
 int pool_add(struct device *d, const uint32_t *chunks, uint32_t n)
 	REQUIRES(&d->pool_lock);
+/* Takes back the pins of a set; wakes who waits for them. */
+void unpin_all(struct device *d, struct page_set *s)
+	REQUIRES(&d->pool_lock);
+/* The page has this chunk for its own from now on; its arena range is freed. */
+void become_resident(struct device *d, uint32_t page, uint32_t chunk)
+	REQUIRES(&d->pool_lock);
+/* Drops tenant, readers and events. */
+void slot_clear(struct slot *s);
 /*
  * Brings the pool to at least `slots` slots with chunks that are free or that
  * residents give up; pages of `keep` (may be NULL) stay.  Drops and retakes

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Residency for good.  A page that passes through the pool keeps the chunk it
+ * is mapped to and gives the slot another one, so nothing is copied and no
+ * reader has to be waited for.
+ */
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/arena.h"
+#include "shim/chunk.h"
+#include "shim/log.h"
+#include "shim/section.h"
+#include "shim/tenancy_int.h"
+
+static void mark_fixed(struct page_set *s, bool fixed)
+{
+	struct device *d = s->device;
+
+	lock_acquire(&d->pool_lock);
+	for_each_page(s, r, page)
+		d->pages[page].fixed = fixed;
+	lock_release(&d->pool_lock);
+}
+
+/* A chunk from wherever one can be had. */
+static uint32_t chunk_find(struct device *d, const struct page_set *keep)
+{
+	uint32_t chunk = CHUNK_NONE;
+
+	lock_acquire(&d->pool_lock);
+	if (chunk_take(d, 1, &chunk) == 0)
+		demote(d, 1, keep, &chunk);
+	lock_release(&d->pool_lock);
+	return chunk;
+}
+
+/* Gives the slot of a pinned, present page another chunk. */
+static CUresult slot_swap(struct device *d, uint32_t page, uint32_t chunk)
+{
+	CUmemGenericAllocationHandle handle = chunk_handle(d, chunk);
+	struct slot *slot;
+	struct event *ready;
+	CUdeviceptr alias;
+	uint32_t own;
+	CUresult r;
+
+	lock_acquire(&d->pool_lock);
+	slot = &d->tenancy->slots[d->pages[page].slot];
+	own = slot->chunk;
+	alias = slot_address(d, d->pages[page].slot);
+	ready = slot->ready == NULL ? NULL : event_get(slot->ready);
+	lock_release(&d->pool_lock);
+
+	/* The copy into the slot goes through the alias. */
+	r = ready == NULL ? CUDA_SUCCESS : event_wait(ready);
+	event_put(ready);
+	if (r == CUDA_SUCCESS)
+		r = device_unmap(d, alias, 1);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = device_map(d, alias, 1, &handle);
+	if (r != CUDA_SUCCESS) {
+		handle = chunk_handle(d, own);
+		if (device_map(d, alias, 1, &handle) != CUDA_SUCCESS)
+			log_err("a pool slot is lost: it cannot be mapped");
+		return r;
+	}
+	lock_acquire(&d->pool_lock);
+	slot_clear(slot);
+	slot->chunk = chunk;
+	become_resident(d, page, own);
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult fix_page(struct page_set *s, uint32_t page)
+{
+	struct device *d = s->device;
+	uint32_t chunk;
+	CUresult r;
+
+	if (page_tier(d, page) == TIER_RESIDENT)
+		return CUDA_SUCCESS;
+	chunk = chunk_find(d, s);
+	if (chunk == CHUNK_NONE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = slot_swap(d, page, chunk);
+	if (r != CUDA_SUCCESS) {
+		lock_acquire(&d->pool_lock);
+		chunk_recycle(d, chunk);
+		lock_release(&d->pool_lock);
+	}
+	return r;
+}
+
+CUresult tenancy_fix(struct page_set *s)
+{
+	struct device *d = s->device;
+	CUresult r = tenancy_acquire(s);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	/* Marked pages stay although the section closes; others are pinned. */
+	mark_fixed(s, true);
+	section_close();
+	for_each_page(s, i, page)
+		if (r == CUDA_SUCCESS)
+			r = fix_page(s, page);
+	if (r != CUDA_SUCCESS)
+		mark_fixed(s, false);
+	lock_acquire(&d->pool_lock);
+	unpin_all(d, s);
+	lock_release(&d->pool_lock);
+	free(s->pins);
+	s->pins = NULL;
+	return r;
+}
