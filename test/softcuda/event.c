@@ -24,10 +24,10 @@ struct event {
 };
 
 static const struct op_type record_type = {
-	"record", ENGINE_NONE, NULL, NULL, NULL
+	.name = "record", .engine = ENGINE_NONE,
 };
 static const struct op_type wait_type = {
-	"wait", ENGINE_NONE, NULL, NULL, NULL
+	.name = "wait", .engine = ENGINE_NONE,
 };
 
 static unsigned nr_events;

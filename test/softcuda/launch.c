@@ -29,7 +29,8 @@ struct launch {
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared;
 	uint8_t *params;		/* owned */
-	struct map **used;		/* owned; mappings it was let at */
+	struct map **used;		/* owned; mappings it was let at; only
+					 * to be compared once it has run */
 	size_t nr_used, cap_used;
 	struct map *last[2];		/* latest touched, by write */
 	bool strayed;			/* said so already */
@@ -151,25 +152,6 @@ static uint64_t cost(const struct ptx_count *n)
 		+ (uint64_t)(memory > work ? memory : work);
 }
 
-/* The mappings stay in use until the kernel's virtual end. */
-static void mark_busy(struct launch *l, uint64_t until)
-{
-	struct map *m;
-	size_t i;
-
-	for (i = 0; i < l->nr_used; i++) {
-		m = l->used[i];
-		if (m->busy_until >= until)
-			continue;
-		m->busy_until = until;
-		snprintf(m->busy_with, sizeof(m->busy_with), "%s",
-			l->function->info.name);
-	}
-	free(l->used);
-	l->used = NULL;
-	l->nr_used = l->cap_used = 0;
-}
-
 static uint64_t start(struct op *op)
 {
 	struct launch *l = (struct launch *)op;
@@ -205,7 +187,6 @@ static uint64_t start(struct op *op)
 	}
 	if (s)
 		fail(l, s, &fault);
-	mark_busy(l, sim_now() + cost(&count));
 	return cost(&count);
 }
 
@@ -219,8 +200,24 @@ static void release(struct op *op)
 }
 
 static const struct op_type kernel_type = {
-	"kernel", ENGINE_COMPUTE, start, NULL, release
+	.name = "kernel",
+	.engine = ENGINE_COMPUTE,
+	.start = start,
+	.release = release,
 };
+
+bool launch_uses(const struct op *op, const struct map *m)
+{
+	const struct launch *l = (const struct launch *)op;
+	size_t i;
+
+	if (op->type != &kernel_type || op->state != OP_RUNNING)
+		return false;
+	for (i = 0; i < l->nr_used; i++)
+		if (l->used[i] == m)
+			return true;
+	return false;
+}
 
 const char *launch_kernel_name(const struct op *op)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One-dimensional copies.  A copy reads and writes at its end; one from
- * pageable memory reads when it is issued, one to pageable memory makes its
- * caller wait.  Called by the program; guarded by the driver's lock.
+ * Copies of boxes: rows at a pitch, slices of rows; a plain copy is one row.
+ * A copy reads and writes at its end; one from pageable memory reads when it
+ * is issued, one to pageable memory makes its caller wait.  The entry points
+ * are in memcpy1d.c and memcpy2d.c; guarded by the driver's lock.
  */
 #include "test/softcuda/memcpy.h"
 
@@ -15,6 +16,7 @@
 #include "test/softcuda/context.h"
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/launch.h"
 #include "test/softcuda/memset.h"
 #include "test/softcuda/object.h"
 #include "test/softcuda/report.h"
@@ -24,13 +26,27 @@
 
 struct copy {
 	struct op op;
-	uint64_t dst, src;
-	uint64_t size;
-	uint8_t *staged;	/* owned; what a pageable source held */
+	struct memcpy_box box;
+	uint64_t size;		/* bytes in all */
+	uint8_t *staged;	/* owned; a pageable source's rows, packed */
 	bool raw_dst, raw_src;	/* pageable host memory */
 	bool watched;		/* `sum` is of the source when it was issued */
 	uint64_t sum;
 };
+
+/* Where row i of the box begins, on either side. */
+static uint64_t row_at(const struct memcpy_box *b, uint64_t i, bool dst)
+{
+	uint64_t slice = i / b->height, row = i % b->height;
+
+	return dst ? b->dst + slice * b->dst_slice + row * b->dst_pitch
+		: b->src + slice * b->src_slice + row * b->src_pitch;
+}
+
+static uint64_t nr_rows(const struct memcpy_box *b)
+{
+	return b->height * b->depth;
+}
 
 enum side { SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE, SIDE_CROSSING };
 
@@ -90,6 +106,33 @@ static uint64_t sum_of(const void *data, uint64_t size)
 	return h[0] ^ h[1] << 1 ^ h[2] << 2 ^ h[3] << 3;
 }
 
+static uint64_t sum_of_source(const struct memcpy_box *b)
+{
+	uint64_t i, sum = 0;
+
+	for (i = 0; i < nr_rows(b); i++)
+		sum = sum * 31 + sum_of((void *)(uintptr_t)row_at(b, i, false),
+			b->width);
+	return sum;
+}
+
+/* An operation wrote the source since the copy was issued; or it is gone. */
+static bool source_is_excused(const struct copy *c)
+{
+	const struct memcpy_box *b = &c->box;
+	struct hostmem *h;
+	uint64_t i, at;
+
+	for (i = 0; i < nr_rows(b); i++) {
+		at = row_at(b, i, false);
+		h = hostmem_find(at);
+		if (!h || race_last_write(h->map.block->shadow,
+		    at - h->map.address, b->width) > c->op.submit_ns)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The CPU's own stores are seen by nobody, but a pinned source that is not
  * what it was when the copy was issued, and that no operation has written
@@ -97,18 +140,15 @@ static uint64_t sum_of(const void *data, uint64_t size)
  */
 static void check_source(const struct copy *c)
 {
-	struct hostmem *h = c->watched ? hostmem_find(c->src) : NULL;
-
 	/* The knob's own bit may lie in several copies' sources. */
-	if (!h || knobs.flip_h2d || sum_of((void *)(uintptr_t)c->src, c->size) == c->sum
-	    || race_last_write(h->map.block->shadow, c->src - h->map.address,
-	    c->size) > c->op.submit_ns)
+	if (!c->watched || knobs.flip_h2d || !hostmem_find(c->box.src)
+	    || sum_of_source(&c->box) == c->sum || source_is_excused(c))
 		return;
 	report_rule("hostwrite", "the source of copy to device (operation "
 		"%llu, stream %llu), %#llx, %llu bytes, was written by the CPU "
 		"while the copy was in flight", (unsigned long long)c->op.number,
 		(unsigned long long)c->op.stream_id,
-		(unsigned long long)c->src, (unsigned long long)c->size);
+		(unsigned long long)c->box.src, (unsigned long long)c->size);
 }
 
 /* SOFTCUDA_FLIP_H2D: one wrong bit, which the program's results must show. */
@@ -119,19 +159,20 @@ static void flip_source(const struct copy *c)
 	if (c->raw_src || c->staged || c->size < FLIP_MIN
 	    || ++nr != knobs.flip_h2d)
 		return;
-	((uint8_t *)(uintptr_t)c->src)[c->size / 2 | 3] ^= 0x40;
+	((uint8_t *)(uintptr_t)row_at(&c->box, nr_rows(&c->box) / 2,
+		false))[c->box.width > 3 ? c->box.width / 2 | 3 : 0] ^= 0x40;
 	report_log("bit flipped in the source of operation %llu",
 		(unsigned long long)c->op.number);
 }
 
-/* A piece of one side at `off`; 0 and a dead context if it is not there. */
-static uint64_t side_span(struct copy *c, uint64_t off, uint64_t n,
+/* A piece of row i at `off`; 0 and a dead context if it is not there. */
+static uint64_t side_span(struct copy *c, uint64_t i, uint64_t off, uint64_t n,
 	bool write, uint8_t **bytes)
 {
-	uint64_t address = (write ? c->dst : c->src) + off;
+	uint64_t address = row_at(&c->box, i, write) + off;
 
 	if (!write && c->staged) {
-		*bytes = c->staged + off;
+		*bytes = c->staged + i * c->box.width + off;
 		return n;
 	}
 	if (write ? c->raw_dst : c->raw_src) {
@@ -144,22 +185,30 @@ static uint64_t side_span(struct copy *c, uint64_t off, uint64_t n,
 	return n;
 }
 
-static void move(struct copy *c)
+static bool move_row(struct copy *c, uint64_t i)
 {
 	uint64_t off = 0, n;
 	uint8_t *from, *to;
 
-	if (c->op.context->error)
-		return;
-	while (off < c->size) {
-		n = side_span(c, off, c->size - off, false, &from);
+	while (off < c->box.width) {
+		n = side_span(c, i, off, c->box.width - off, false, &from);
 		if (n)
-			n = side_span(c, off, n, true, &to);
+			n = side_span(c, i, off, n, true, &to);
 		if (!n)
-			return;
+			return false;
 		memmove(to, from, n);
 		off += n;
 	}
+	return true;
+}
+
+static void move(struct copy *c)
+{
+	uint64_t i;
+
+	for (i = 0; i < nr_rows(&c->box) && !c->op.context->error; i++)
+		if (!move_row(c, i))
+			return;
 }
 
 static void finish_h2d(struct op *op)
@@ -202,21 +251,16 @@ static void release(struct op *op)
 	free(((struct copy *)op)->staged);
 }
 
-static const struct op_type h2d_type = {
-	"copy to device", ENGINE_H2D, start_h2d, finish_h2d, release
-};
-static const struct op_type d2h_type = {
-	"copy to host", ENGINE_D2H, start_d2h, finish_d2h, release
-};
-static const struct op_type d2d_type = {
-	"copy on device", ENGINE_COMPUTE, start_d2d, finish_d2d, release
-};
-static const struct op_type peer_type = {
-	"copy between devices", ENGINE_D2H, start_d2h, finish_d2d, release
-};
-static const struct op_type h2h_type = {
-	"copy on host", ENGINE_NONE, NULL, finish_h2h, release
-};
+#define COPY_TYPE(id, text, eng, begin, end) \
+static const struct op_type id = { .name = text, .engine = eng, \
+	.start = begin, .finish = end, .release = release }
+
+COPY_TYPE(h2d_type, "copy to device", ENGINE_H2D, start_h2d, finish_h2d);
+COPY_TYPE(d2h_type, "copy to host", ENGINE_D2H, start_d2h, finish_d2h);
+COPY_TYPE(d2d_type, "copy on device", ENGINE_COMPUTE, start_d2d, finish_d2d);
+COPY_TYPE(peer_type, "copy between devices", ENGINE_D2H, start_d2h,
+	finish_d2d);
+COPY_TYPE(h2h_type, "copy on host", ENGINE_NONE, NULL, finish_h2h);
 
 static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
@@ -226,15 +270,22 @@ static bool overlaps(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 static bool uses(const struct op *op, const struct map *m)
 {
 	const struct copy *c = (const struct copy *)op;
-	uint64_t address, size;
+	uint64_t i, address, size;
 
-	if (memset_range(op, &address, &size))
-		return overlaps(address, size, m->address, m->size);
+	if (launch_uses(op, m))
+		return true;
+	for (i = 0; memset_row(op, i, &address, &size); i++)
+		if (overlaps(address, size, m->address, m->size))
+			return true;
 	if (op->type->release != release)
 		return false;
-	return overlaps(c->dst, c->size, m->address, m->size)
-		|| (!c->staged && overlaps(c->src, c->size, m->address,
-		m->size));
+	for (i = 0; i < nr_rows(&c->box); i++)
+		if (overlaps(row_at(&c->box, i, true), c->box.width,
+		    m->address, m->size) || (!c->staged
+		    && overlaps(row_at(&c->box, i, false), c->box.width,
+		    m->address, m->size)))
+			return true;
+	return false;
 }
 
 void memcpy_check_idle(const struct map *m, const char *rule,
@@ -242,18 +293,14 @@ void memcpy_check_idle(const struct map *m, const char *rule,
 {
 	struct op *op;
 
-	if (m->busy_until > sim_now()) {
-		report_rule(rule, "%s of %#llx while kernel %s, which uses it, "
-			"is running", call, (unsigned long long)m->address,
-			m->busy_with);
-		return;
-	}
 	for (op = sim_pending(); op; op = op->pend_next) {
 		if (!uses(op, m))
 			continue;
-		report_rule(rule, "%s of %#llx while %s (operation %llu, "
+		report_rule(rule, "%s of %#llx while %s%s%s (operation %llu, "
 			"stream %llu) is in flight", call,
 			(unsigned long long)m->address, op->type->name,
+			launch_kernel_name(op) ? " " : "",
+			launch_kernel_name(op) ? launch_kernel_name(op) : "",
 			(unsigned long long)op->number,
 			(unsigned long long)op->stream_id);
 		return;
@@ -278,29 +325,54 @@ static enum side side_of(uint64_t address, uint64_t size)
 }
 
 struct request {
-	uint64_t dst, src;
-	uint64_t size;
+	struct memcpy_box box;
 	enum side dst_side, src_side;
 	bool async;
 };
 
+/* The bytes from the first to behind the last; false when they wrap. */
+static bool extent(const struct memcpy_box *b, bool dst, uint64_t *end)
+{
+	uint64_t pitch = dst ? b->dst_pitch : b->src_pitch;
+	uint64_t slice = dst ? b->dst_slice : b->src_slice;
+	uint64_t rows, slices;
+
+	if (__builtin_mul_overflow(b->height - 1, pitch, &rows)
+	    || __builtin_mul_overflow(b->depth - 1, slice, &slices)
+	    || __builtin_add_overflow(rows, slices, end)
+	    || __builtin_add_overflow(*end, b->width, end)
+	    || __builtin_add_overflow(*end, dst ? b->dst : b->src, end))
+		return false;
+	return true;
+}
+
+/* One kind of memory, and all of it usable; the kind is in *side. */
+static CUresult check_side(const struct memcpy_box *b, bool dst,
+	struct context *ctx, enum side *side)
+{
+	uint64_t i, end, at;
+
+	if (!(dst ? b->dst : b->src) || !extent(b, dst, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	*side = side_of(row_at(b, 0, dst), b->width);
+	for (i = 0; i < nr_rows(b); i++) {
+		at = row_at(b, i, dst);
+		if (*side == SIDE_CROSSING || side_of(at, b->width) != *side) {
+			report_note("a copy crosses the border of pinned memory");
+			return CUDA_ERROR_INVALID_VALUE;
+		}
+		if (*side != SIDE_PAGEABLE
+		    && !access_usable(at, b->width, dst, ctx))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult check(struct request *q, struct context *ctx)
 {
-	if (!q->dst || !q->src || q->dst + q->size < q->dst
-	    || q->src + q->size < q->src)
-		return CUDA_ERROR_INVALID_VALUE;
-	q->dst_side = side_of(q->dst, q->size);
-	q->src_side = side_of(q->src, q->size);
-	if (q->dst_side == SIDE_CROSSING || q->src_side == SIDE_CROSSING) {
-		report_note("a copy crosses the border of pinned memory");
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	if ((q->dst_side != SIDE_PAGEABLE
-	    && !access_usable(q->dst, q->size, true, ctx))
-	    || (q->src_side != SIDE_PAGEABLE
-	    && !access_usable(q->src, q->size, false, ctx)))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	CUresult r = check_side(&q->box, true, ctx, &q->dst_side);
+
+	return r ? r : check_side(&q->box, false, ctx, &q->src_side);
 }
 
 /* The device whose memory it is; mapped host memory is the host's. */
@@ -313,7 +385,7 @@ static int device_of(uint64_t address)
 
 static const struct op_type *choose(const struct request *q)
 {
-	int dst = device_of(q->dst), src = device_of(q->src);
+	int dst = device_of(q->box.dst), src = device_of(q->box.src);
 
 	if (dst == BLOCK_HOST)
 		return src == BLOCK_HOST ? &h2h_type : &d2h_type;
@@ -332,32 +404,60 @@ static bool waits(const struct request *q, const struct op_type *type)
 	return !q->async || q->dst_side == SIDE_PAGEABLE;
 }
 
+/* Rows, or slices, that follow each other on both sides are one. */
+static void join_rows(struct memcpy_box *b)
+{
+	uint64_t whole;
+
+	if (b->src_pitch == b->width && b->dst_pitch == b->width
+	    && !__builtin_mul_overflow(b->width, b->height, &whole)) {
+		b->width = whole;
+		b->height = 1;
+		b->src_pitch = b->dst_pitch = whole;
+		if ((b->depth == 1 || (b->src_slice == whole
+		    && b->dst_slice == whole))
+		    && !__builtin_mul_overflow(whole, b->depth, &whole)) {
+			b->width = whole;
+			b->depth = 1;
+		}
+	}
+}
+
+static uint8_t *stage(const struct memcpy_box *b)
+{
+	uint8_t *to = object_alloc(b->width * nr_rows(b));
+	uint64_t i;
+
+	for (i = 0; i < nr_rows(b); i++)
+		memcpy(to + i * b->width,
+			(void *)(uintptr_t)row_at(b, i, false), b->width);
+	return to;
+}
+
 static CUresult issue(struct stream *s, struct request *q)
 {
 	const struct op_type *type;
 	struct copy *c;
 	CUresult r;
 
-	if (!q->size)
+	if (!q->box.width || !q->box.height || !q->box.depth)
 		return CUDA_SUCCESS;
+	join_rows(&q->box);
 	r = check(q, s->context);
 	if (r)
 		return r;
 	type = choose(q);
 	c = (struct copy *)op_create(type, sizeof(*c));
-	c->dst = q->dst;
-	c->src = q->src;
-	c->size = q->size;
+	c->box = q->box;
+	c->size = q->box.width * nr_rows(&q->box);
 	c->raw_dst = q->dst_side == SIDE_PAGEABLE;
 	c->raw_src = q->src_side == SIDE_PAGEABLE;
-	if (c->raw_src && !waits(q, type)) {
-		c->staged = object_alloc(q->size);
-		memcpy(c->staged, (void *)(uintptr_t)q->src, q->size);
-	}
+	if (c->raw_src && !waits(q, type))
+		c->staged = stage(&q->box);
 	if (knobs.race && type == &h2d_type && q->src_side == SIDE_PINNED
 	    && !waits(q, type)) {
 		c->watched = true;
-		c->sum = sum_of((void *)(uintptr_t)q->src, q->size);
+		c->sum = sum_of_source(&q->box);
 	}
 	stream_submit(s, &c->op);
 	r = waits(q, type) ? stream_wait(s, &c->op) : CUDA_SUCCESS;
@@ -365,113 +465,12 @@ static CUresult issue(struct stream *s, struct request *q)
 	return r;
 }
 
-static CUresult copy(struct context *ctx, uint64_t dst, uint64_t src,
-	size_t size, CUstream stream, enum stream_default zero, bool async)
+CUresult memcpy_copy(struct context *ctx, const struct memcpy_box *box,
+	CUstream stream, enum stream_default zero, bool async)
 {
-	struct request q = { .dst = dst, .src = src, .size = size,
-		.async = async };
+	struct request q = { .box = *box, .async = async };
 	struct stream *s;
 	CUresult r = stream_find(ctx, stream, zero, &s);
 
 	return r ? r : issue(s, &q);
 }
-
-#define HOST(p) ((uintptr_t)(p))
-
-/* A copy as four functions: sync and async, plain and per-thread. */
-#define COPY_SYNC(name, zero, params, dst, src) \
-CUresult name params \
-{ \
-	struct call c; \
-\
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) \
-		c.result = copy(c.context, dst, src, size, NULL, zero, false); \
-	return call_end(&c); \
-}
-
-#define COPY_ASYNC(name, zero, params, dst, src) \
-CUresult name params \
-{ \
-	struct call c; \
-\
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) \
-		c.result = copy(c.context, dst, src, size, stream, zero, true); \
-	return call_end(&c); \
-}
-
-#define ARGS(...) (__VA_ARGS__)
-
-COPY_SYNC(cuMemcpy, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size), dst, src)
-COPY_SYNC(cuMemcpy_ptds, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size), dst, src)
-COPY_ASYNC(cuMemcpyAsync, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream),
-	dst, src)
-COPY_ASYNC(cuMemcpyAsync_ptsz, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream),
-	dst, src)
-
-COPY_SYNC(cuMemcpyHtoD_v2, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, const void *src, size_t size), dst, HOST(src))
-COPY_SYNC(cuMemcpyHtoD_v2_ptds, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, const void *src, size_t size), dst, HOST(src))
-COPY_ASYNC(cuMemcpyHtoDAsync_v2, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, const void *src, size_t size, CUstream stream),
-	dst, HOST(src))
-COPY_ASYNC(cuMemcpyHtoDAsync_v2_ptsz, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, const void *src, size_t size, CUstream stream),
-	dst, HOST(src))
-
-COPY_SYNC(cuMemcpyDtoH_v2, STREAM_0_LEGACY,
-	ARGS(void *dst, CUdeviceptr src, size_t size), HOST(dst), src)
-COPY_SYNC(cuMemcpyDtoH_v2_ptds, STREAM_0_PER_THREAD,
-	ARGS(void *dst, CUdeviceptr src, size_t size), HOST(dst), src)
-COPY_ASYNC(cuMemcpyDtoHAsync_v2, STREAM_0_LEGACY,
-	ARGS(void *dst, CUdeviceptr src, size_t size, CUstream stream),
-	HOST(dst), src)
-COPY_ASYNC(cuMemcpyDtoHAsync_v2_ptsz, STREAM_0_PER_THREAD,
-	ARGS(void *dst, CUdeviceptr src, size_t size, CUstream stream),
-	HOST(dst), src)
-
-COPY_SYNC(cuMemcpyDtoD_v2, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size), dst, src)
-COPY_SYNC(cuMemcpyDtoD_v2_ptds, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size), dst, src)
-COPY_ASYNC(cuMemcpyDtoDAsync_v2, STREAM_0_LEGACY,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream),
-	dst, src)
-COPY_ASYNC(cuMemcpyDtoDAsync_v2_ptsz, STREAM_0_PER_THREAD,
-	ARGS(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream),
-	dst, src)
-
-static CUresult peer_copy(struct context *ctx, CUdeviceptr dst,
-	CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size,
-	CUstream stream, enum stream_default zero)
-{
-	if (!context_find(dst_ctx) || !context_find(src_ctx))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return copy(ctx, dst, src, size, stream, zero, true);
-}
-
-#define PEER(name, zero, the_stream, params) \
-CUresult name params \
-{ \
-	struct call c; \
-\
-	if (!call_begin(&c, __func__, CALL_CONTEXT)) \
-		c.result = peer_copy(c.context, dst, dst_ctx, src, src_ctx, \
-			size, the_stream, zero); \
-	return call_end(&c); \
-}
-
-PEER(cuMemcpyPeer, STREAM_0_LEGACY, NULL, ARGS(CUdeviceptr dst,
-	CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size))
-PEER(cuMemcpyPeer_ptds, STREAM_0_PER_THREAD, NULL, ARGS(CUdeviceptr dst,
-	CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size))
-PEER(cuMemcpyPeerAsync, STREAM_0_LEGACY, stream, ARGS(CUdeviceptr dst,
-	CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size,
-	CUstream stream))
-PEER(cuMemcpyPeerAsync_ptsz, STREAM_0_PER_THREAD, stream, ARGS(CUdeviceptr dst,
-	CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t size,
-	CUstream stream))

@@ -10,7 +10,8 @@
 
 struct op;
 
-/* The bytes that `op` will write; false when it is no memset. */
-bool memset_range(const struct op *op, uint64_t *address, uint64_t *size);
+/* Row i of what `op` will write; false when it has none, or is no memset. */
+bool memset_row(const struct op *op, uint64_t i, uint64_t *address,
+	uint64_t *size);
 
 #endif

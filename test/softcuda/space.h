@@ -44,8 +44,6 @@ struct map {
 	uint8_t access[DEVICE_MAX];	/* CUmemAccess_flags by device */
 	uint8_t host_access;
 	uint64_t buffer_id;
-	uint64_t busy_until;		/* end of the last kernel that used it */
-	char busy_with[48];		/* its name */
 };
 
 static inline bool space_holds(uint64_t address)
