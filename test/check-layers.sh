@@ -26,7 +26,7 @@ kernarg
 mover
 dirty
 section page_set
-=tenancy tenancy_int pool demote
+=tenancy tenancy_int pool demote fix
 capture
 observe
 trust
