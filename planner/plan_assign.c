@@ -44,6 +44,45 @@ enum plan_status plan_assign_balanced(const uint64_t *sizes, uint32_t nr,
 
 /* ---- the optimized assignment ---- */
 
+/* The heaviest transfer, and pair of neighbours, of transfers i.. */
+struct rest {
+	uint64_t one[PLAN_EXACT_BLOCKS + 1], two[PLAN_EXACT_BLOCKS + 1];
+};
+
+static void rest_init(struct rest *r, const uint64_t *sizes, uint32_t nr)
+{
+	r->one[nr] = r->two[nr] = 0;
+	for (uint32_t i = nr; i-- > 0;) {
+		uint64_t pair = sizes[i] + (i + 1 < nr ? sizes[i + 1] : 0);
+
+		r->one[i] = sizes[i] > r->one[i + 1] ? sizes[i] : r->one[i + 1];
+		r->two[i] = pair > r->two[i + 1] ? pair : r->two[i + 1];
+	}
+}
+
+/*
+ * What the blocks must grow by, at least: the heaviest transfer to come fits one
+ * block, the heaviest pair two of them, and these are at best the largest.
+ */
+static uint64_t rest_growth(const struct rest *r, uint32_t i,
+	const uint64_t *most, uint32_t used)
+{
+	uint64_t top = 0, second = 0, growth;
+
+	for (uint32_t b = 0; b < used; b++) {
+		if (most[b] > top) {
+			second = top;
+			top = most[b];
+		} else if (most[b] > second) {
+			second = most[b];
+		}
+	}
+	growth = r->one[i] > top ? r->one[i] - top : 0;
+	if (r->two[i] > top + second && r->two[i] - top - second > growth)
+		growth = r->two[i] - top - second;
+	return growth;
+}
+
 struct scorer {
 	const uint64_t *sizes;
 	uint32_t nr, k;
@@ -51,6 +90,7 @@ struct scorer {
 	/* exact search */
 	uint64_t most[EXACT_BLOCKS];
 	uint32_t last[EXACT_BLOCKS];
+	struct rest rest;
 	uint32_t at[EXACT_TRANSFERS], best[EXACT_TRANSFERS];
 	double best_score;
 	bool found;
@@ -79,9 +119,10 @@ static void exact_from(struct scorer *s, uint32_t i, uint32_t used,
 	/* With as many blocks left to open as transfers, all must be opened. */
 	if (s->k - used > s->nr - i)
 		return;
-	/* A little slack: the bound must not be beaten by rounding. */
-	if (s->found && (1 - s->weight) * (1 - bytes / s->total) + s->weight <
-	    s->best_score - 1e-12)
+	/* The same sums as a score's, so rounding cannot make it too low. */
+	if (s->found && (1 - s->weight) * (1 - (double)(bytes +
+	    rest_growth(&s->rest, i, s->most, used)) / s->total) +
+	    s->weight <= s->best_score)
 		return;
 	if (i == s->nr) {
 		v = score(s, bytes, gaps, s->nr - s->k);
@@ -195,6 +236,7 @@ static void try_blocks(struct scorer *s, uint32_t *block, uint64_t *most)
 	}
 	s->found = false;
 	memset(s->most, 0, sizeof(s->most));
+	rest_init(&s->rest, s->sizes, s->nr);
 	exact_from(s, 0, 0, 0, 0);
 	if (s->found)
 		memcpy(block, s->best, s->nr * sizeof(*block));
@@ -272,32 +314,13 @@ struct least {
 	uint32_t nr, k;
 	uint64_t most[PLAN_EXACT_BLOCKS], best;
 	uint32_t at[PLAN_EXACT_BLOCKS], *block;
-	/* largest[i]: of transfers i.. ; two[i]: of pairs of neighbours there */
-	uint64_t largest[PLAN_EXACT_BLOCKS + 1], two[PLAN_EXACT_BLOCKS + 1];
+	struct rest rest;
 };
 
-/*
- * From transfer i on.  No completion costs less than the blocks as they are, the
- * largest remaining transfer's growth of the largest block, or the heaviest
- * remaining pair of neighbours in the two largest.
- */
 static void least_from(struct least *l, uint32_t i, uint32_t used,
 	uint64_t bytes)
 {
-	uint64_t top = 0, second = 0, rest;
-
-	for (uint32_t b = 0; b < used; b++) {
-		if (l->most[b] > top) {
-			second = top;
-			top = l->most[b];
-		} else if (l->most[b] > second) {
-			second = l->most[b];
-		}
-	}
-	rest = l->largest[i] > top ? l->largest[i] - top : 0;
-	if (l->two[i] > top + second && l->two[i] - top - second > rest)
-		rest = l->two[i] - top - second;
-	if (bytes + rest >= l->best)
+	if (bytes + rest_growth(&l->rest, i, l->most, used) >= l->best)
 		return;
 	if (i == l->nr) {
 		l->best = bytes;
@@ -333,13 +356,7 @@ enum plan_status plan_assign_least(const uint64_t *sizes, uint32_t nr,
 		return err;
 	l.k = n_blocks < nr ? n_blocks : nr;
 	l.best = plan_block_bytes(sizes, block, nr);
-	for (uint32_t i = nr; i-- > 0;) {
-		uint64_t pair = sizes[i] + (i + 1 < nr ? sizes[i + 1] : 0);
-
-		l.largest[i] = sizes[i] > l.largest[i + 1] ? sizes[i] :
-			l.largest[i + 1];
-		l.two[i] = pair > l.two[i + 1] ? pair : l.two[i + 1];
-	}
+	rest_init(&l.rest, sizes, nr);
 	least_from(&l, 0, 0, 0);
 	return PLAN_OK;
 }

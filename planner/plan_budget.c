@@ -41,6 +41,7 @@ static enum plan_status rank(struct plan_budget *b, const struct plan_groups *g)
 			&ip);
 	if (err)
 		return err;
+	b->ip = ip;
 	for (uint32_t i = 1; i < g->nr; i++) {
 		const struct plan_pick *e = &g->at[i].eligible;
 		double window = g->at[i - 1].duration_ms * b->p->scale;
@@ -327,17 +328,16 @@ enum plan_status plan_budget_greedy(const struct plan_budget *b,
 
 /* ---- the strategies ---- */
 
-enum plan_solvers { GREEDY = 0, LAYER_DE = 1, TENSOR_DE = 2 };
+enum plan_solvers { GREEDY = 0, LAYER_DE = 1, TENSOR_DE = 2, OVERHEAD = 4 };
 
 static enum plan_status budget_fill(const struct plan_input *in,
 	const struct plan_params *p, unsigned int solvers,
 	struct plan_arena *arena, struct strategy_result *result)
 {
 	const char *name = "BudgetFillGreedy";
-	struct plan_selection s;
+	struct plan_selection s, before;
 	struct plan_budget b;
 	enum plan_status err;
-	uint64_t off;
 
 	err = plan_budget_init(&b, in, p, arena, result);
 	if (err || b.total_bytes <= b.limit || !b.nr)
@@ -345,16 +345,18 @@ static enum plan_status budget_fill(const struct plan_input *in,
 	err = plan_selection_init(&s, &b);
 	if (!err)
 		err = plan_budget_greedy(&b, &s);
-	off = s.off;
+	before = s;
 	if (!err && (solvers & LAYER_DE))
 		err = plan_budget_search_layers(&b, &s);
-	if (!err && s.off != off)
+	if (!err && plan_selection_better(&s, &before, b.limit))
 		name = "BudgetFillLayerDE";
-	off = s.off;
+	before = s;
 	if (!err && (solvers & TENSOR_DE))
 		err = plan_budget_search_tensors(&b, &s);
-	if (!err && s.off != off)
+	if (!err && plan_selection_better(&s, &before, b.limit))
 		name = "BudgetFillTensorDE";
+	if (!err && (solvers & OVERHEAD))
+		err = plan_budget_search_overhead(&b, &s);
 	result->selected_strategy_name = name;
 	return err ? err : plan_budget_finish(&b, &s, result);
 }
@@ -386,4 +388,11 @@ enum plan_status plan_budget_fill(const struct plan_input *in,
 {
 	return budget_fill(in, p, (p->enable_layer_de ? LAYER_DE : 0) |
 		(p->enable_tensor_de ? TENSOR_DE : 0), arena, result);
+}
+
+enum plan_status plan_budget_fill_overhead(const struct plan_input *in,
+	const struct plan_params *p, struct plan_arena *arena,
+	struct strategy_result *result)
+{
+	return budget_fill(in, p, LAYER_DE | OVERHEAD, arena, result);
 }

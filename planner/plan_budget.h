@@ -25,6 +25,7 @@ struct plan_budget {
 	const struct plan_input *in;
 	const struct plan_params *p;
 	struct plan_arena *arena;
+	const struct memory_transfer_interpolator *ip; /* or NULL */
 	struct plan_assignment assignment;
 	uint64_t total_bytes, limit;
 	uint32_t nr;
@@ -71,6 +72,9 @@ enum plan_status plan_budget_greedy(const struct plan_budget *b,
 enum plan_status plan_budget_search_layers(const struct plan_budget *b,
 	struct plan_selection *s);
 enum plan_status plan_budget_search_tensors(const struct plan_budget *b,
+	struct plan_selection *s);
+/* From s, the least waiting by the published estimate, within the budget. */
+enum plan_status plan_budget_search_overhead(const struct plan_budget *b,
 	struct plan_selection *s);
 
 #endif

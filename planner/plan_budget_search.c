@@ -22,6 +22,7 @@
 #define MOST_MOVES 4000
 #define EXACT_CANDIDATES 4
 #define ANNEAL_STEPS 20000
+#define OVERHEAD_STEPS 10000
 
 struct search {
 	const struct plan_budget *b;
@@ -272,6 +273,99 @@ static void anneal_tensors(struct search *s)
 		plan_selection_set(&s->trial, p, was_p);
 		plan_selection_set(&s->trial, q, was_q);
 	}
+}
+
+/* ---- least waiting instead of fewest bytes ---- */
+
+/* Time by which the layer's transfer outlasts the layer before. */
+static double wait_of(const struct plan_budget *b, uint32_t layer,
+	uint64_t bytes)
+{
+	double ms = plan_bytes_to_duration(b->ip, (double)bytes) -
+		b->in->layers[layer - 1].duration_ms;
+
+	return ms > 0 ? ms : 0;
+}
+
+/* The waiting that setting p and q would add. */
+static double more_wait(const struct search *s, const struct plan_ranked *p,
+	const struct plan_ranked *q)
+{
+	const uint64_t *bytes = s->trial.bytes;
+	uint64_t was = bytes[p->layer], is = was;
+	double more;
+
+	is += s->trial.on[p->at] ? -p->t->size_bytes : p->t->size_bytes;
+	if (p != q && p->layer == q->layer)
+		is += s->trial.on[q->at] ? -q->t->size_bytes :
+			q->t->size_bytes;
+	more = wait_of(s->b, p->layer, is) - wait_of(s->b, p->layer, was);
+	if (p->layer == q->layer)
+		return more;
+	was = is = bytes[q->layer];
+	is += s->trial.on[q->at] ? -q->t->size_bytes : q->t->size_bytes;
+	return more + wait_of(s->b, q->layer, is) -
+		wait_of(s->b, q->layer, was);
+}
+
+static double over_budget_ms(const struct search *s)
+{
+	if (s->trial.peak <= s->b->limit)
+		return 0;
+	return plan_bytes_to_duration(s->b->ip,
+		3.0 * (double)(s->trial.peak - s->b->limit));
+}
+
+enum plan_status plan_budget_search_overhead(const struct plan_budget *b,
+	struct plan_selection *best)
+{
+	const double cool = exp(log(1e-4) / OVERHEAD_STEPS);
+	double wait = 0, least, heat, more, over, next;
+	const struct plan_ranked *p, *q;
+	struct search s;
+
+	if (!b->ip || !b->nr)
+		return PLAN_OK;
+	s.err = search_init(&s, b, best);
+	if (s.err)
+		return s.err;
+	plan_selection_copy(&s.trial, best, b);
+	for (uint32_t i = 1; i < b->in->nr_layers; i++)
+		wait += wait_of(b, i, best->bytes[i]);
+	least = best->peak <= b->limit ? wait : INFINITY;
+	heat = 0.002 * wait;
+	over = over_budget_ms(&s);
+	for (uint32_t n = 0; n < OVERHEAD_STEPS && heat > 0 && !s.err;
+	     n++, heat *= cool) {
+		p = &b->ranked[plan_random_below(&s.random, b->nr)];
+		q = n % 4 ? &b->ranked[plan_random_below(&s.random, b->nr)] :
+			p;
+		if (p != q && s.trial.on[p->at] == s.trial.on[q->at])
+			continue;
+		more = more_wait(&s, p, q);
+		/* No need for the peak to know that this is too long. */
+		if (more > 20 * heat + over)
+			continue;
+		plan_selection_set(&s.trial, p, !s.trial.on[p->at]);
+		if (p != q)
+			plan_selection_set(&s.trial, q, !s.trial.on[q->at]);
+		s.err = plan_budget_peak(b, &s.trial);
+		next = over_budget_ms(&s);
+		if (more + next - over <= 0 || plan_random_unit(&s.random) <
+		    exp((over - next - more) / heat)) {
+			wait += more;
+			over = next;
+			if (over <= 0 && wait < least) {
+				least = wait;
+				plan_selection_copy(best, &s.trial, b);
+			}
+			continue;
+		}
+		plan_selection_set(&s.trial, p, !s.trial.on[p->at]);
+		if (p != q)
+			plan_selection_set(&s.trial, q, !s.trial.on[q->at]);
+	}
+	return s.err;
 }
 
 /* ---- differential evolution ---- */

@@ -130,5 +130,9 @@ plan_compute_fn plan_greedy, plan_nth_layer, plan_knapsack, plan_knapsack_block,
 	plan_budget_fill_layer_de, plan_budget_fill_tensor_de,
 	plan_budget_fill_spread, plan_global_offload, plan_global_offload_strict,
 	plan_tensor_selection_de, plan_tensor_selection_sa, plan_adaptive;
+/* KnapsackBlock with first-fit only, whatever the number of candidates. */
+plan_compute_fn plan_knapsack_first_fit;
+/* BudgetFill, then the least waiting that the budget allows. */
+plan_compute_fn plan_budget_fill_overhead;
 
 #endif

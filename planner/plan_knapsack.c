@@ -239,11 +239,11 @@ static enum plan_status compute(struct knapsack *k,
 }
 
 static enum plan_status knapsack(const struct plan_input *in,
-	const struct plan_params *p, bool by_time, struct plan_arena *arena,
-	struct strategy_result *result)
+	const struct plan_params *p, bool by_time, bool greedy,
+	struct plan_arena *arena, struct strategy_result *result)
 {
 	struct knapsack k = { .in = in, .p = p, .arena = arena,
-		.by_time = by_time };
+		.by_time = by_time, .greedy = greedy };
 	struct memory_transfer_interpolator *ip;
 	enum plan_status err;
 
@@ -279,20 +279,27 @@ enum plan_status plan_knapsack(const struct plan_input *in,
 	const struct plan_params *p, struct plan_arena *arena,
 	struct strategy_result *result)
 {
-	return knapsack(in, p, true, arena, result);
+	return knapsack(in, p, true, false, arena, result);
 }
 
 enum plan_status plan_knapsack_block(const struct plan_input *in,
 	const struct plan_params *p, struct plan_arena *arena,
 	struct strategy_result *result)
 {
-	return knapsack(in, p, false, arena, result);
+	return knapsack(in, p, false, false, arena, result);
 }
 
 enum plan_status plan_adaptive_knapsack(const struct plan_input *in,
 	const struct plan_params *p, struct plan_arena *arena,
 	struct strategy_result *result)
 {
-	return knapsack(in, p, p->loader_type == PLAN_LOADER_STRATEGY, arena,
-		result);
+	return knapsack(in, p, p->loader_type == PLAN_LOADER_STRATEGY, false,
+		arena, result);
+}
+
+enum plan_status plan_knapsack_first_fit(const struct plan_input *in,
+	const struct plan_params *p, struct plan_arena *arena,
+	struct strategy_result *result)
+{
+	return knapsack(in, p, false, true, arena, result);
 }

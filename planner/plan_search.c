@@ -118,6 +118,7 @@ enum plan_status plan_search_de(const struct plan_search *s, double *start,
 	double *best, double *value)
 {
 	struct de d = { .s = s, .random = { s->seed }, .members = start };
+	enum plan_status err = PLAN_NO_MEMORY;
 
 	if (s->pop < 3 || !s->nr)
 		return PLAN_BAD_PARAM;
@@ -132,10 +133,11 @@ enum plan_status plan_search_de(const struct plan_search *s, double *start,
 		evolve(&d);
 		memcpy(best, member(&d, d.best), s->nr * sizeof(double));
 		*value = d.values[d.best];
+		err = PLAN_OK;
 	}
 	free(d.trial);
 	free(d.values);
-	return d.trial && d.values ? PLAN_OK : PLAN_NO_MEMORY;
+	return err;
 }
 
 /* ---- dual annealing ---- */
@@ -146,13 +148,6 @@ enum plan_status plan_search_de(const struct plan_search *s, double *start,
 #define RESTART_RATIO 2e-5
 #define TAIL_LIMIT 1e8
 
-static double normal(struct plan_random *r)
-{
-	double u = 1 - plan_random_unit(r);
-
-	return sqrt(-2 * log(u)) * cos(2 * M_PI * plan_random_unit(r));
-}
-
 static double gamma_log(double x)
 {
 	int sign;
@@ -161,8 +156,8 @@ static double gamma_log(double x)
 	return lgamma_r(x, &sign);
 }
 
-/* A jump's length at this temperature: heavy tails. */
-static double jump(struct plan_random *r, double temperature)
+/* The scale of jumps at this temperature. */
+static double jump_width(double temperature)
 {
 	const double q = VISIT;
 	double f1 = exp(log(temperature) / (q - 1));
@@ -172,16 +167,23 @@ static double jump(struct plan_random *r, double temperature)
 	double f5 = 1 / (q - 1) - 0.5;
 	double f6 = M_PI * (1 - f5) / sin(M_PI * (1 - f5)) /
 		exp(gamma_log(2 - f5));
-	double width = exp(-(q - 1) * log(f6 / f4) / (3 - q));
-	double x = width * normal(r);
-	double y = exp((q - 1) * log(fabs(normal(r))) / (3 - q));
 
-	x /= y;
+	return exp(-(q - 1) * log(f6 / f4) / (3 - q));
+}
+
+/* One with heavy tails: a normal number over a power of another. */
+static double jump(struct plan_random *r, double width)
+{
+	double radius = sqrt(-2 * log(1 - plan_random_unit(r)));
+	double angle = 2 * M_PI * plan_random_unit(r), x;
+
+	x = width * radius * cos(angle) / exp((VISIT - 1) *
+		log(fabs(radius * sin(angle))) / (3 - VISIT));
 	if (x > TAIL_LIMIT)
 		return TAIL_LIMIT * plan_random_unit(r);
 	if (x < -TAIL_LIMIT)
 		return -TAIL_LIMIT * plan_random_unit(r);
-	return x;
+	return isnan(x) ? 0 : x;
 }
 
 /* Back into the box, as if it were a ring. */
@@ -206,16 +208,16 @@ struct sa {
 };
 
 /* One step of a chain: every coordinate jumps, or one does. */
-static void sa_step(struct sa *a, double temperature, uint32_t step)
+static void sa_step(struct sa *a, double temperature, double width,
+	uint32_t step)
 {
 	const struct plan_search *s = a->s;
 	double v, chance;
 
 	memcpy(a->trial, a->at, s->nr * sizeof(double));
-	for (uint32_t j = 0; j < s->nr; j++) {
-		if (step >= s->nr && j != step - s->nr)
-			continue;
-		a->trial[j] = wrap(a->at[j] + jump(&a->random, temperature),
+	for (uint32_t j = step < s->nr ? 0 : step - s->nr;
+	     j < (step < s->nr ? s->nr : step - s->nr + 1); j++) {
+		a->trial[j] = wrap(a->at[j] + jump(&a->random, width),
 			s->lo[j], s->hi[j]);
 	}
 	v = s->value(s->ctx, a->trial);
@@ -245,6 +247,7 @@ static void anneal(struct sa *a)
 		double temperature = START_TEMPERATURE * top /
 			(exp((VISIT - 1) * log(t + 2.0)) - 1);
 		double before = a->best_value;
+		double width = jump_width(temperature);
 
 		if (temperature < START_TEMPERATURE * RESTART_RATIO) {
 			t = 0;
@@ -256,7 +259,7 @@ static void anneal(struct sa *a)
 		for (uint32_t step = 0; step < 2 * s->nr; step++) {
 			if (s->most_values && a->calls >= s->most_values)
 				return;
-			sa_step(a, temperature, step);
+			sa_step(a, temperature, width, step);
 		}
 		stall = a->best_value < before - 1e-10 ? 0 : stall + 1;
 	}
@@ -266,6 +269,7 @@ enum plan_status plan_search_sa(const struct plan_search *s,
 	const double *start, double *best, double *value)
 {
 	struct sa a = { .s = s, .random = { s->seed }, .best = best };
+	enum plan_status err = PLAN_NO_MEMORY;
 
 	if (!s->nr)
 		return PLAN_BAD_PARAM;
@@ -278,8 +282,9 @@ enum plan_status plan_search_sa(const struct plan_search *s,
 		a.calls = 1;
 		anneal(&a);
 		*value = a.best_value;
+		err = PLAN_OK;
 	}
 	free(a.at);
 	free(a.trial);
-	return a.at && a.trial ? PLAN_OK : PLAN_NO_MEMORY;
+	return err;
 }

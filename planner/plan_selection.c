@@ -26,6 +26,7 @@
 #define LEVELS 16
 #define BISECT_STEPS 30
 #define ANNEAL_STEPS 20000
+#define MOST_JUMPS 20000000
 
 struct variable {
 	const struct tensor_statistics *t;
@@ -61,6 +62,7 @@ struct selector {
 	uint64_t chosen;	/* bytes, without the fixed ones */
 	uint64_t *timed;	/* off that ms is for */
 	double *ms;
+	bool fits;		/* the limit, when last judged */
 	uint64_t *sizes;
 	uint32_t *block;
 	/* The best one */
@@ -122,7 +124,8 @@ static double judge(struct selector *s, double scale)
 
 	if (s->err)
 		return INFINITY;
-	if (s->limit > 0 && peak > s->limit) {
+	s->fits = !(s->limit > 0 && peak > s->limit);
+	if (!s->fits) {
 		value = 1000 * (1 + (peak - s->limit) / s->limit);
 		if (value < s->best)
 			goto keep;
@@ -363,6 +366,9 @@ static enum plan_status search(struct selector *s, bool annealing)
 			fill_member(s, m, pop + (size_t)m * q.nr);
 		if (annealing) {
 			q.most_values = q.pop * q.epochs;
+			/* Each value costs a jump of every variable. */
+			if (q.most_values > MOST_JUMPS / q.nr)
+				q.most_values = MOST_JUMPS / q.nr + 1;
 			err = plan_search_sa(&q, pop, best, &got);
 		} else {
 			err = plan_search_de(&q, pop, best, &got);
@@ -379,7 +385,7 @@ static double energy(struct selector *s)
 	double v = judge(s, s->best_scale);
 
 	/* Too long for the best scale: as if at the scale it needs. */
-	if (v > 0 && !(s->limit > 0 && (double)peak_of(s) > s->limit))
+	if (v > 0 && s->fits)
 		return -1 / fmax(stretch_of(s) / SLACK, 1e-9);
 	return v > 0 ? v / 1000 - 1 : v;
 }

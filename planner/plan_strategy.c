@@ -73,6 +73,11 @@ static const struct plan_strategy strategies[] = {
 	  BLOCKS | ASSIGNED | SEARCH | P(scale_ub) | P(window) |
 		P(seed_ratio), { DEFAULTS, SELECTION },
 	  plan_tensor_selection_sa },
+	{ "adaptive", "the best of several strategies",
+	  KNAPSACK | P(cyclic) | P(loader_type) | P(min_blocks) |
+		P(extra_optimization) | P(candidates) | P(seed),
+	  { DEFAULTS, .cyclic = false, .min_blocks = 2,
+	    .loader_type = PLAN_LOADER_ALLOCATION_BLOCK }, plan_adaptive },
 };
 #pragma GCC diagnostic pop
 
