@@ -94,6 +94,7 @@ STATE_SRCS := \
 	shim/fix.c \
 	shim/issue.c \
 	shim/issue_mem.c \
+	shim/issue_touch.c \
 	shim/kernarg.c \
 	shim/mover.c \
 	shim/page_set.c \
@@ -103,7 +104,9 @@ STATE_SRCS := \
 	# EOL
 
 HOOK_SRCS := \
+	shim/hook_batch.c \
 	shim/hook_copy.c \
+	shim/hook_copy2d.c \
 	shim/hook_ctx.c \
 	shim/hook_graph.c \
 	shim/hook_launch.c \
@@ -112,6 +115,39 @@ HOOK_SRCS := \
 	# EOL
 
 SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
+
+# Pure: no driver, no files, no clock.
+PLANNER_SRCS := \
+	planner/bound.c \
+	planner/cycle.c \
+	planner/link.c \
+	planner/optimal.c \
+	planner/optimal_search.c \
+	planner/optimal_seed.c \
+	planner/optimal_trial.c \
+	planner/plan_adaptive.c \
+	planner/plan_arena.c \
+	planner/plan_assign.c \
+	planner/plan_budget.c \
+	planner/plan_budget_search.c \
+	planner/plan_build.c \
+	planner/plan_eval.c \
+	planner/plan_global.c \
+	planner/plan_ids.c \
+	planner/plan_input.c \
+	planner/plan_interp.c \
+	planner/plan_knapsack.c \
+	planner/plan_search.c \
+	planner/plan_selection.c \
+	planner/plan_simple.c \
+	planner/plan_spread.c \
+	planner/plan_status.c \
+	planner/plan_strategy.c \
+	planner/plan_subset.c \
+	planner/plan_window.c \
+	planner/ring.c \
+	planner/timeline.c \
+	# EOL
 
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
@@ -319,6 +355,13 @@ $(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(DISPATCH_ASM)) shim/shim.map
 		-Wl,-Bsymbolic-functions -Wl,-z,relro -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,-Bstatic -linih \
 		-Wl,-Bdynamic -ldl
+
+# ---- the planner -------------------------------------------------------------
+
+$(B)/libplanner.a: $(call obj,$(PLANNER_SRCS))
+	@mkdir -p $(@D)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # ---- the launcher ------------------------------------------------------------
 

@@ -204,16 +204,73 @@ struct alloc *alloc_of_word(struct device *d, uint64_t word)
 	uint32_t id = (uint32_t)(word >> PAGE_ALLOC_SHIFT);
 	struct alloc *block;
 
-	if ((word & PAGE_TIER_MASK) == TIER_NONE)
+	if ((word & (PAGE_TIER_MASK | PAGE_RESERVED)) == 0)
 		return NULL;
 	block = __atomic_load_n(&d->allocs->blocks[id >> BLOCK_SHIFT],
 		__ATOMIC_ACQUIRE);
 	return &block[id & (BLOCK_RECORDS - 1)];
 }
 
-struct alloc *alloc_find(struct device *d, CUdeviceptr p)
+struct alloc *alloc_at(struct device *d, CUdeviceptr p)
 {
 	return alloc_of_word(d, device_word(d, device_page(d, p)));
+}
+
+struct alloc *alloc_find(struct device *d, CUdeviceptr p)
+{
+	uint64_t word = device_word(d, device_page(d, p));
+
+	return (word & PAGE_TIER_MASK) == TIER_NONE ? NULL :
+		alloc_of_word(d, word);
+}
+
+/* ---- reservations ---- */
+
+static void word_set(struct device *d, uint32_t page, uint64_t word)
+{
+	__atomic_store_n(&d->words[page], word, __ATOMIC_SEQ_CST);
+}
+
+struct alloc *alloc_reserve(struct device *d, uint64_t size, uint64_t align)
+{
+	uint64_t extra = align > d->page_size ? align - d->page_size : 0;
+	struct alloc *a = size > d->window_size || extra > d->window_size ?
+		NULL : alloc_create(d, NULL, size + extra);
+
+	if (a == NULL)
+		return NULL;
+	a->sparse = true;
+	a->top = a->first;
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		word_set(d, a->first + i, alloc_empty_word(a));
+	return a;
+}
+
+void alloc_unreserve(struct device *d, struct alloc *a)
+{
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		word_set(d, a->first + i, 0);
+	alloc_destroy(d, a);
+}
+
+uint32_t alloc_run(struct device *d, const struct alloc *a, uint32_t *page,
+	uint32_t end)
+{
+	uint32_t first = *page, n = 0, top;
+
+	if (!a->sparse)
+		return end > first ? end - first : 0;
+	top = __atomic_load_n(&a->top, __ATOMIC_RELAXED);
+	if (end > top)
+		end = top;
+	while (first < end && (device_word(d, first) & PAGE_TIER_MASK) ==
+	       TIER_NONE)
+		first++;
+	while (first + n < end && (device_word(d, first + n) &
+	       PAGE_TIER_MASK) != TIER_NONE)
+		n++;
+	*page = first;
+	return n;
 }
 
 struct alloc *alloc_claim(struct device *d, CUdeviceptr p)
@@ -288,6 +345,22 @@ void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
 	a->spans[i] = (struct span){ .offset = off };
 	a->nr_spans++;
 out:
+	lock_release(&d->alloc_lock);
+}
+
+void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t n)
+{
+	uint32_t i, j;
+
+	lock_acquire(&d->alloc_lock);
+	i = span_lower(a, p - a->base);
+	j = span_lower(a, p - a->base + n);
+	if (j > i) {
+		memmove(&a->spans[i], &a->spans[j],
+			(a->nr_spans - j) * sizeof(*a->spans));
+		a->nr_spans -= j - i;
+	}
 	lock_release(&d->alloc_lock);
 }
 

@@ -31,6 +31,13 @@ struct alloc {
 	 */
 	uint32_t nr_unsettled;
 	bool live;		/* guarded by alloc_lock */
+	/*
+	 * A reservation of the program's own: some of its pages hold memory,
+	 * others do not.  Never live: it is freed as a reservation only.
+	 */
+	bool sparse;
+	uint32_t top;		/* sparse: pages from here on never held any */
+	struct reservation *reservation;	/* sparse; borrowed, of vmm */
 	struct span *spans;	/* owned, by rising offset; alloc_lock */
 	uint32_t nr_spans;
 	uint32_t max_spans;
@@ -49,8 +56,31 @@ void alloc_destroy(struct device *d, struct alloc *a);
 /* It has its place: from now on it may be claimed. */
 void alloc_publish(struct device *d, struct alloc *a);
 
+/*
+ * A sparse allocation of whole pages, `align` a power of two; its first page
+ * may lie below the first aligned address.  NULL as for alloc_create().
+ */
+struct alloc *alloc_reserve(struct device *d, uint64_t size, uint64_t align);
+/* No page of it holds memory any more. */
+void alloc_unreserve(struct device *d, struct alloc *a);
+/* What the word of a page without memory is. */
+static inline uint64_t alloc_empty_word(const struct alloc *a)
+{
+	return a->sparse ? (uint64_t)a->id << PAGE_ALLOC_SHIFT |
+		PAGE_RESERVED : 0;
+}
+
+/*
+ * The next pages of `a` with memory in [*page, end): *page and how many, or
+ * 0.  For an allocation that is not sparse, all.  No lock.
+ */
+uint32_t alloc_run(struct device *d, const struct alloc *a, uint32_t *page,
+	uint32_t end);
+
 /* The live allocation that holds an address of d's window, or NULL.  No lock. */
 struct alloc *alloc_find(struct device *d, CUdeviceptr p);
+/* The same; also where the address is reserved and without memory. */
+struct alloc *alloc_at(struct device *d, CUdeviceptr p);
 struct alloc *alloc_of_word(struct device *d, uint64_t word);
 /*
  * Takes the allocation that starts at p out of use, so that only the caller
@@ -62,6 +92,9 @@ struct alloc *alloc_claim_of(struct device *d, const struct context *c);
 
 /* An upload started at p. */
 void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
+/* Forgets the spans that start in [p, p + n): the bytes there are gone. */
+void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t n);
 /*
  * The reach of a pointer that a launch got: [*from, *to).  For launches whose
  * reach is more than the GPU can hold, it is cut, wide rather than narrow: more

@@ -36,10 +36,12 @@ enum page_tier {
 /*
  * The word a launch reads without any lock: tier in bits 0-1, PAGE_LEAVING
  * where a resident page is about to lose its chunk; the number of the
- * allocation above.
+ * allocation above.  PAGE_RESERVED: no memory of ours here now, but the page
+ * belongs to a reservation of the program's own.
  */
 #define PAGE_TIER_MASK 0x3u
 #define PAGE_LEAVING 0x4u
+#define PAGE_RESERVED 0x8u
 #define PAGE_ALLOC_SHIFT 8
 
 struct device {

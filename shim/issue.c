@@ -3,7 +3,7 @@
  * Launches and copies on their way to the driver.  No state of its own: a
  * struct issue on the caller's stack, page words, and tenancy.
  */
-#include "shim/issue.h"
+#include "shim/issue_int.h"
 
 #include "shim/api_table.h"
 #include "shim/init.h"
@@ -15,7 +15,7 @@
 /* ---- holding ---- */
 
 /* Acquires the set; on failure the issue is over with its result set. */
-static bool hold(struct issue *i)
+bool issue_hold(struct issue *i)
 {
 	struct device *d = i->set.device;
 
@@ -33,7 +33,7 @@ static bool hold(struct issue *i)
 	return true;
 }
 
-static void let_go(struct issue *i)
+void issue_let_go(struct issue *i)
 {
 	if (i->kind == ISSUE_OPEN) {
 		section_close();
@@ -44,7 +44,7 @@ static void let_go(struct issue *i)
 	i->kind = ISSUE_PASS;
 }
 
-static bool refuse(struct issue *i, CUresult r)
+bool issue_refuse(struct issue *i, CUresult r)
 {
 	i->result = r;
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
@@ -121,7 +121,7 @@ static bool visit_collect(void *arg, uint64_t word)
 	return !c->failed;
 }
 
-static bool is_capturing(CUstream s)
+bool issue_is_capturing(CUstream s)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -132,7 +132,7 @@ static bool is_capturing(CUstream s)
 static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)
 {
 	log_once(LOG_ERROR, "a launch is refused: %s", why);
-	return refuse(i, r);
+	return issue_refuse(i, r);
 }
 
 /*
@@ -177,7 +177,7 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 	stat_add(launches_streamed, 1);
 	page_set_init(&i->set, NULL, s);
 	i->set.writes = i->set.launch = true;
-	if (is_capturing(s))
+	if (issue_is_capturing(s))
 		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
 			"its stream is capturing, and memory that is not all "
 			"on the GPU cannot be captured yet");
@@ -194,7 +194,7 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 		section_open();
 		return true;
 	}
-	return hold(i) ? true : refuse(i, i->result);
+	return issue_hold(i) ? true : issue_refuse(i, i->result);
 }
 
 bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
@@ -220,7 +220,7 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 		stat_add(unmanaged_launches, 1);
 		for (int n = 0; n < device_nr; n++)
 			if (!tenancy_all_resident(device_list[n])) {
-				let_go(i);
+				issue_let_go(i);
 				return launch_refused(i,
 					CUDA_ERROR_NOT_SUPPORTED,
 					"its parameters are unknown and not "
@@ -228,14 +228,14 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 			}
 		return true;
 	}
-	let_go(i);
+	issue_let_go(i);
 	return launch_streamed(i, k, s, params, extra);
 }
 
 /* ---- copies ---- */
 
 /* The allocation of a range; false: the range leaves it. */
-static bool range_alloc(CUdeviceptr p, size_t n, struct device **d,
+bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 	struct alloc **a)
 {
 	*a = NULL;
@@ -247,7 +247,7 @@ static bool range_alloc(CUdeviceptr p, size_t n, struct device **d,
 		n <= ((((*a)->size + 511) & ~511ull) - (p - (*a)->base));
 }
 
-static bool unsettled(const struct alloc *a)
+bool issue_unsettled(const struct alloc *a)
 {
 	return a != NULL &&
 		__atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED) != 0;
@@ -271,24 +271,24 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	i->how = how;
 	if (n == 0 || __atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
 		return true;
-	if (!range_alloc(dst, n, &d_dst, &a_dst) ||
-	    (!(how & ISSUE_FILL) && !range_alloc(src, n, &d_src, &a_src)))
-		return refuse(i, CUDA_ERROR_INVALID_VALUE);
+	if (!issue_range_alloc(dst, n, &d_dst, &a_dst) ||
+	    (!(how & ISSUE_FILL) && !issue_range_alloc(src, n, &d_src, &a_src)))
+		return issue_refuse(i, CUDA_ERROR_INVALID_VALUE);
 	if (a_dst == NULL && a_src == NULL)
 		return true;
 	if (a_dst != NULL && !(how & ISSUE_FILL))
 		alloc_span_add(d_dst, a_dst, dst);
 	section_open();
 	i->kind = ISSUE_OPEN;
-	if (!unsettled(a_dst) && !unsettled(a_src))
+	if (!issue_unsettled(a_dst) && !issue_unsettled(a_src))
 		return true;
-	let_go(i);
+	issue_let_go(i);
 	page_set_init(&i->set, a_dst != NULL ? d_dst : d_src, s);
 	i->pieces = true;
-	if (is_capturing(s)) {
+	if (issue_is_capturing(s)) {
 		log_once(LOG_ERROR, "a copy is refused: its stream is "
 			"capturing, and its memory is not all on the GPU");
-		return refuse(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		return issue_refuse(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	}
 	return true;
 }
@@ -348,7 +348,7 @@ static bool piece_begin(struct issue *i)
 		return false;
 	}
 	i->set.writes = d_dst != NULL;
-	return hold(i);
+	return issue_hold(i);
 }
 
 /* Straight to the arena, where that is as good. */
@@ -381,7 +381,7 @@ bool issue_next(struct issue *i, CUresult r)
 		return true;
 	}
 	if (i->kind == ISSUE_HELD) {
-		let_go(i);
+		issue_let_go(i);
 		if (r != CUDA_SUCCESS)
 			return false;
 		piece_advance(i);
@@ -398,7 +398,7 @@ bool issue_next(struct issue *i, CUresult r)
 
 CUresult issue_end(struct issue *i, CUresult r)
 {
-	let_go(i);
+	issue_let_go(i);
 	init_leave();
 	return r != CUDA_SUCCESS ? r : i->result;
 }

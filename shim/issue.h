@@ -72,6 +72,28 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	CUstream s, unsigned how) WARN_UNUSED;
 /* Ends the piece before (r is its result) and prepares the next. */
 bool issue_next(struct issue *i, CUresult r) WARN_UNUSED;
+/*
+ * Calls that touch several ranges at once: 2D and 3D copies, batches, stream
+ * values.  issue_touch() names a range; addresses that are not managed are
+ * ignored.  issue_go() then makes all of them present.
+ *
+ *	issue_touches(&i, stream);
+ *	issue_touch(&i, ...);		any number of times
+ *	if (!issue_go(&i))
+ *		return i.result;	or, where i.too_big, smaller parts
+ *	r = real.cuX(...);
+ *	return issue_end(&i, r);
+ */
+void issue_touches(struct issue *i, CUstream s);
+void issue_touch(struct issue *i, CUdeviceptr p, size_t n, bool write);
+bool issue_go(struct issue *i) WARN_UNUSED;
+
+/*
+ * Makes [p, p + n) resident for good, or to the end of p's allocation where n
+ * is 0.  Unmanaged memory is fine.  CUDA_SUCCESS, or why it cannot be.
+ */
+CUresult issue_fix(CUdeviceptr p, size_t n);
+
 /* Ends the call.  Returns r, or our own failure where r is success. */
 CUresult issue_end(struct issue *i, CUresult r);
 

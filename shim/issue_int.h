@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the issue_*.c files share.
+ */
+#ifndef BALLAST_ISSUE_INT_H
+#define BALLAST_ISSUE_INT_H
+
+#include "shim/issue.h"
+
+/*
+ * Acquires i->set.  false: i->result says why, the set is empty again, and
+ * i->too_big whether it was more than the GPU can hold.
+ */
+bool issue_hold(struct issue *i);
+/* Gives back what the issue holds: section or set. */
+void issue_let_go(struct issue *i);
+/* Ends the issue with an error; always false. */
+bool issue_refuse(struct issue *i, CUresult r);
+bool issue_is_capturing(CUstream s);
+/* The allocation of a range; false: the range leaves it. */
+bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
+	struct alloc **a);
+/* Whether some of it is not plainly resident; NULL: nothing. */
+bool issue_unsettled(const struct alloc *a);
+
+#endif
