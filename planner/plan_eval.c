@@ -6,6 +6,7 @@
  * Called by adaptive and the tools.
  */
 #include "planner/plan_int.h"
+#include "planner/timeline.h"
 
 #include <math.h>
 
@@ -14,6 +15,9 @@ static uint64_t peak_of(const struct strategy_result *r,
 {
 	uint64_t peak = plan_total_bytes(in) - plan_offloaded_bytes(r);
 
+	/* Knows about shared tensors and parts of tensors. */
+	if (r->pool)
+		return r->pool->peak_bytes;
 	if (r->block_data)
 		for (uint32_t b = 0; b < r->block_data->nr_blocks; b++)
 			peak += r->block_data->block_sizes[b];

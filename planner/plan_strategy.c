@@ -78,6 +78,9 @@ static const struct plan_strategy strategies[] = {
 		P(extra_optimization) | P(candidates) | P(seed),
 	  { DEFAULTS, .cyclic = false, .min_blocks = 2,
 	    .loader_type = PLAN_LOADER_ALLOCATION_BLOCK }, plan_adaptive },
+	{ "optimal", "the shortest iteration, in parts of tensors",
+	  P(chunk_bytes) | P(margin) | P(release_ms) | P(wrap) | P(seed),
+	  { DEFAULTS }, plan_optimal },
 };
 #pragma GCC diagnostic pop
 
