@@ -101,6 +101,7 @@ STATE_SRCS := \
 	shim/pool.c \
 	shim/section.c \
 	shim/tenancy.c \
+	shim/tenancy_part.c \
 	# EOL
 
 HOOK_SRCS := \
@@ -144,6 +145,7 @@ PLANNER_SRCS := \
 	planner/plan_status.c \
 	planner/plan_strategy.c \
 	planner/plan_subset.c \
+	planner/plan_transfer.c \
 	planner/plan_window.c \
 	planner/ring.c \
 	planner/timeline.c \

@@ -121,6 +121,12 @@ uint32_t pool_grow(struct device *d, uint32_t slots,
 
 /* ---- deciding ---- */
 
+/* A hole of a reservation, or freed since the set was made. */
+static bool is_gone(const struct device *d, uint32_t page)
+{
+	return page_tier(d, page) == TIER_NONE;
+}
+
 static bool in_hands(const struct device *d, uint32_t page)
 {
 	return d->pages[page].state == PAGE_MOVING ||
@@ -137,6 +143,8 @@ static bool set_stamp(struct device *d, struct page_set *s,
 
 	*nr_missing = 0;
 	for_each_page(s, r, page) {
+		if (is_gone(d, page))
+			continue;
 		d->pages[page].stamp = stamp;
 		if (in_hands(d, page))
 			quiet = false;
@@ -664,7 +672,8 @@ static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
 	for_each_page(s, r, page) {
 		struct page *p = &d->pages[page];
 
-		if (p->state == PAGE_PRESENT && p->slot != SLOT_NONE) {
+		if (!is_gone(d, page) && p->state == PAGE_PRESENT &&
+		    p->slot != SLOT_NONE) {
 			pin(d, s, p->slot);
 			t->slots[p->slot].used = true;
 		}
@@ -685,13 +694,16 @@ static bool settle(struct device *d, struct page_set *s,
 
 	/* Whoever was resident may have left, or be leaving. */
 	for_each_page(s, r, page)
-		if (d->pages[page].state != PAGE_PRESENT || in_hands(d, page))
+		if (!is_gone(d, page) &&
+		    (d->pages[page].state != PAGE_PRESENT || in_hands(d, page)))
 			return false;
 	*n = 0;
 	for_each_page(s, r, page) {
 		struct page *p = &d->pages[page];
 		struct slot *slot;
 
+		if (is_gone(d, page))
+			continue;
 		p->defined |= s->writes;
 		p->launched |= s->launch;
 		if (p->slot == SLOT_NONE)

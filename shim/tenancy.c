@@ -215,9 +215,11 @@ static void back_finish(struct device *d, struct alloc *a,
 	const uint32_t *chunks, uint32_t nr_mapped)
 {
 	struct tenancy *t = d->tenancy;
+	struct alloc *owner = alloc_of_word(d, page_word(a, TIER_STREAMED));
 
 	lock_acquire(&d->pool_lock);
-	__atomic_store_n(&a->nr_unsettled, a->nr_pages - nr_mapped,
+	/* Of a reservation only a part may be backed, so this is a sum. */
+	__atomic_fetch_add(&owner->nr_unsettled, a->nr_pages - nr_mapped,
 		__ATOMIC_SEQ_CST);
 	if (a->nr_pages > t->floor)
 		t->floor = a->nr_pages;
@@ -246,8 +248,11 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 
 	if (chunks == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* A set of another thread may still name pages of a reservation. */
+	lock_acquire(&d->pool_lock);
 	for (uint32_t i = 0; i < a->nr_pages; i++)
 		page_init(d, a, i);
+	lock_release(&d->pool_lock);
 	n = back_resident(d, a, chunks, &r);
 	if (r == CUDA_SUCCESS && n < a->nr_pages) {
 		if (!back_arena(d, a, n))
@@ -270,9 +275,7 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 
 /* ---- the end of an allocation ---- */
 
-/* Waits until no thread moves or pins a page of it. */
-static void drop_settle(struct device *d, struct alloc *a)
-	REQUIRES(&d->pool_lock)
+bool drop_settle(struct device *d, const struct alloc *a)
 {
 	struct tenancy *t = d->tenancy;
 	uint64_t deadline = tenancy_deadline();
@@ -284,11 +287,12 @@ static void drop_settle(struct device *d, struct alloc *a)
 		       (device_word(d, a->first + i) & PAGE_LEAVING) != 0 ||
 		       (p->slot != SLOT_NONE && t->slots[p->slot].pins > 0)) {
 			if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
-				return;
+				return false;
 			i = 0;		/* from the start again */
 			p = &d->pages[a->first];
 		}
 	}
+	return true;
 }
 
 /*
@@ -308,9 +312,8 @@ static void drop_own(struct device *d, struct alloc *a)
 	}
 }
 
-/* References to every event that the pages' bytes still depend on. */
-static size_t drop_events(struct device *d, struct alloc *a,
-	struct event **out) REQUIRES(&d->pool_lock)
+size_t drop_events(struct device *d, const struct alloc *a,
+	struct event **out)
 {
 	size_t n = 0;
 
@@ -361,8 +364,7 @@ static CUresult drop_unmap(struct device *d, struct alloc *a)
 	return r;
 }
 
-static void drop_page(struct device *d, uint32_t page, bool lost)
-	REQUIRES(&d->pool_lock)
+void drop_page(struct device *d, uint32_t page, bool lost)
 {
 	struct tenancy *t = d->tenancy;
 	struct page *p = &d->pages[page];

@@ -95,6 +95,34 @@ bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src,
  */
 uint64_t tenancy_reclaim(struct device *d, uint64_t bytes);
 
+/*
+ * Parts of a sparse allocation.  A part is a struct alloc on the caller's
+ * stack with the whole's number; tenancy_back() gives it memory, publishing is
+ * not for it.  What follows needs it held: no other thread touches its pages
+ * then, launches and copies wait, nothing issued before is still at work.
+ */
+void tenancy_part(struct alloc *part, struct device *d,
+	const struct alloc *whole, uint32_t first, uint64_t size);
+/* On failure nothing is held. */
+CUresult tenancy_hold(struct device *d, const struct alloc *part) WARN_UNUSED;
+void tenancy_unhold(struct device *d, const struct alloc *part);
+/* Ends the hold: the part's memory is free again. */
+CUresult tenancy_drop_held(struct device *d, const struct alloc *part);
+/*
+ * Ends the hold: the bytes are those of `to` from now on, a part of the same
+ * size without memory.  On failure nothing has changed, and it is still held.
+ */
+CUresult tenancy_move(struct device *d, const struct alloc *part,
+	const struct alloc *to) WARN_UNUSED;
+/*
+ * Copies the bytes to other memory of the device, and waits until they are
+ * there.  A context of the device is current.
+ */
+CUresult tenancy_copy_held(struct device *d, const struct alloc *part,
+	CUdeviceptr to) WARN_UNUSED;
+/* Bytes that new allocations could get now. */
+uint64_t tenancy_room(struct device *d);
+
 /* Bytes that could leave the GPU now, and idle bytes that we hold. */
 uint64_t tenancy_evictable(struct device *d);
 /* GPU memory that one set may take at most, in pages. */

@@ -91,6 +91,18 @@ void become_resident(struct device *d, uint32_t page, uint32_t chunk)
 /* Drops tenant, readers and events. */
 void slot_clear(struct slot *s);
 /*
+ * Ends of allocations.  Waits until no thread moves or pins a page of it;
+ * false: the deadline passed.
+ */
+bool drop_settle(struct device *d, const struct alloc *a)
+	REQUIRES(&d->pool_lock);
+/* References to every event that the pages' bytes still depend on. */
+size_t drop_events(struct device *d, const struct alloc *a,
+	struct event **out) REQUIRES(&d->pool_lock);
+/* Gives back what an unmapped page had; lost: it may still be mapped. */
+void drop_page(struct device *d, uint32_t page, bool lost)
+	REQUIRES(&d->pool_lock);
+/*
  * Brings the pool to at least `slots` slots with chunks that are free or that
  * residents give up; pages of `keep` (may be NULL) stay.  Drops and retakes
  * pool_lock.  Returns how many slots were added.

@@ -26,7 +26,7 @@ kernarg
 mover
 dirty
 section page_set
-=tenancy tenancy_int pool demote fix
+=tenancy tenancy_int tenancy_part pool demote fix
 capture
 observe
 trust
