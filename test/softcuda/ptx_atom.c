@@ -130,7 +130,8 @@ void ptx_atom_run(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
 			break;
 		memcpy(&old, p, i->size);
 		new = apply(i, old, get(w, i->b, l, i->size),
-			i->op == PTX_ATOM_CAS ? get(w, i->c, l, i->size) : 0, global);
+			i->op == PTX_ATOM_CAS ? get(w, i->c, l, i->size) : 0,
+			global);
 		memcpy(p, &new, i->size);
 		if (i->d)
 			put(w, i, l, old);

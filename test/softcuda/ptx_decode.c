@@ -42,7 +42,7 @@ int ptx_op_find(struct ptx_parser *p, const char *key)
 	return -1;
 }
 
-/* ---- spelling -------------------------------------------------------------------- */
+/* ---- spelling ----------------------------------------------------------- */
 
 static void read_opcode(struct ptx_parser *p, struct ptx_opcode *op)
 {
@@ -122,7 +122,7 @@ static void strip(const struct ptx_opcode *op, u32 from, struct spelling *s,
 	}
 }
 
-/* ---- table rows ------------------------------------------------------------------- */
+/* ---- table rows --------------------------------------------------------- */
 
 static void init_insn(struct ptx_parser *p, struct ptx_insn *i, u8 kind)
 {
@@ -201,7 +201,7 @@ static void decode_row(struct ptx_parser *p, const struct ptx_opcode *op)
 	emit_row(p, op, row, &s);
 }
 
-/* ---- comparisons -------------------------------------------------------------------- */
+/* ---- comparisons -------------------------------------------------------- */
 
 static int compare_row(struct ptx_parser *p, const struct ptx_opcode *op,
 	struct spelling *s)
@@ -292,7 +292,7 @@ static void decode_set(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- mov --------------------------------------------------------------------------------- */
+/* ---- mov ---------------------------------------------------------------- */
 
 static u32 element(struct ptx_parser *p, const struct ptx_operand *o, bool dest,
 	unsigned bytes)
@@ -381,7 +381,7 @@ static void decode_mov(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- cvt ------------------------------------------------------------------------------------- */
+/* ---- cvt ---------------------------------------------------------------- */
 
 static bool cvt_modifier(struct ptx_insn *i, const char *m, bool *integral)
 {
@@ -469,7 +469,7 @@ static void decode_cvt(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them -------------------------------------------------------- */
 
 static const struct {
 	const char *base;

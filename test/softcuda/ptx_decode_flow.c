@@ -29,7 +29,7 @@ static bool mods_are(const struct ptx_opcode *op, u32 from, const char *list)
 	return !strcmp(have, list);
 }
 
-/* ---- branches -------------------------------------------------------------------------- */
+/* ---- branches ----------------------------------------------------------- */
 
 void ptx_decode_bra(struct ptx_parser *p, const struct ptx_opcode *op)
 {
@@ -98,7 +98,7 @@ void ptx_decode_trap(struct ptx_parser *p, const struct ptx_opcode *op)
 	bare(p, op, PTX_TRAP_OP);
 }
 
-/* ---- calls ------------------------------------------------------------------------------- */
+/* ---- calls -------------------------------------------------------------- */
 
 /* ( a, b ): .param variables of the caller, or constants put into one */
 static u32 arguments(struct ptx_parser *p, struct ptx_slot **out)
@@ -181,7 +181,7 @@ void ptx_decode_call(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- barriers ------------------------------------------------------------------------------ */
+/* ---- barriers ----------------------------------------------------------- */
 
 static void warpsync(struct ptx_parser *p, const struct ptx_opcode *op)
 {
@@ -286,7 +286,7 @@ void ptx_decode_nanosleep(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- across lanes ----------------------------------------------------------------------------- */
+/* ---- across lanes ------------------------------------------------------- */
 
 /* The membermask; where it is a constant the loop need not look at lanes. */
 static void member(struct ptx_parser *p, const struct ptx_operand *o,

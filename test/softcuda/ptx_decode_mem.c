@@ -160,7 +160,7 @@ static void data_rows(struct ptx_parser *p, const struct ptx_opcode *op,
 	i->e = row[3];
 }
 
-/* Marks, by its bytes a lane, what vec_load and vec_store have a short way for. */
+/* Marks, by its bytes a lane, what vec_load has a short way for. */
 static void mark_common(struct ptx_insn *i)
 {
 	bool plain = i->size == i->regsize &&
@@ -207,7 +207,7 @@ void ptx_decode_st(struct ptx_parser *p, const struct ptx_opcode *op)
 	ptx_emit(p, &i);
 }
 
-/* ---- atomics ------------------------------------------------------------------------- */
+/* ---- atomics ------------------------------------------------------------ */
 
 static const char *const atom_name[] = {
 	[PTX_ATOM_ADD] = "add", [PTX_ATOM_INC] = "inc", [PTX_ATOM_DEC] = "dec",
@@ -302,7 +302,7 @@ void ptx_decode_red(struct ptx_parser *p, const struct ptx_opcode *op)
 	decode_atomic(p, op, false);
 }
 
-/* ---- addresses -------------------------------------------------------------------------- */
+/* ---- addresses ---------------------------------------------------------- */
 
 static u64 window(u8 space)
 {

@@ -24,7 +24,7 @@
 #define REGS_MAX (256u << 20)
 #define POISON 0xcd
 
-/* ---- calls in progress ----------------------------------------------------------- */
+/* ---- calls in progress -------------------------------------------------- */
 
 static void call_put(struct ptx_exec *x, struct ptx_call *c)
 {
@@ -60,7 +60,7 @@ static u32 depth(const struct ptx_frag *f)
 	return f->call ? f->call->depth : 0;
 }
 
-/* ---- fragments ---------------------------------------------------------------------- */
+/* ---- fragments ---------------------------------------------------------- */
 
 static void frag_remove(struct ptx_warp *w, struct ptx_frag *f)
 {
@@ -151,7 +151,7 @@ static void wake_sync(struct ptx_warp *w)
 			w->frag[k].state = PTX_RUNNABLE;
 }
 
-/* ---- frames ------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------- */
 
 static bool grow_regs(struct ptx_warp *w, size_t need)
 {
@@ -242,7 +242,7 @@ static void fill_consts(struct ptx_exec *x, const struct ptx_func *f, u8 *frame,
 	}
 }
 
-/* ---- barriers ------------------------------------------------------------------------ */
+/* ---- barriers ----------------------------------------------------------- */
 
 static void barrier_result(struct ptx_warp *w, const struct ptx_frag *f,
 	const struct ptx_barrier *b)
@@ -341,7 +341,7 @@ static bool arrive(struct ptx_warp *w, const struct ptx_insn *i, u32 m)
 	return true;
 }
 
-/* ---- control ------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------ */
 
 /*
  * Each of these takes the running fragment f (its pc at the instruction) and
@@ -606,7 +606,7 @@ static void do_control(struct ptx_warp *w, struct ptx_frag *f,
 	}
 }
 
-/* ---- the loop ------------------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------- */
 
 static inline u32 guarded(const struct ptx_warp *w, const struct ptx_insn *i,
 	u32 mask)
@@ -712,7 +712,7 @@ static bool run_warp(struct ptx_warp *w)
 	return x->base_clock != start;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------- */
 
 static void init_block(struct ptx_exec *x)
 {

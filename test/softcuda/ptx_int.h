@@ -228,7 +228,7 @@ unsigned ptx_type_size(enum ptx_type t);
 bool ptx_type_is_float(enum ptx_type t);
 bool ptx_type_is_signed(enum ptx_type t);
 
-/* ---- operation tables (ptx_ops.def) ------------------------------------------ */
+/* ---- operation tables (ptx_ops.def) ------------------------------------- */
 
 #define PTX_MAX_SOURCES 4
 

@@ -275,7 +275,7 @@ static inline f32 ptx_tanh(f32 x)
 	return x != x ? x : (f32)(m < 0x1p-9 ? small : big);
 }
 
-/* ---- half and bfloat ------------------------------------------------------------ */
+/* ---- half and bfloat ---------------------------------------------------- */
 
 static inline f32 ptx_h2f(u16 h)
 {
@@ -349,7 +349,7 @@ static inline f64 fma_odd(f64 a, f64 b, f64 c)
 	return bits_f64((err > 0) == (s > 0) ? u + 1 : u - 1);
 }
 
-/* ---- integers ------------------------------------------------------------------ */
+/* ---- integers ----------------------------------------------------------- */
 
 static inline s32 sat_s32(s64 x)
 {

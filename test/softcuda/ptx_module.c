@@ -79,7 +79,8 @@ const char *ptx_status_name(enum ptx_status s)
 {
 	static const char *const name[] = {
 		[PTX_OK] = "ok", [PTX_NO_MEMORY] = "no memory",
-		[PTX_SYNTAX] = "syntax error", [PTX_UNSUPPORTED] = "unsupported",
+		[PTX_SYNTAX] = "syntax error",
+		[PTX_UNSUPPORTED] = "unsupported",
 		[PTX_ILLEGAL_ADDRESS] = "illegal address",
 		[PTX_MISALIGNED] = "misaligned address", [PTX_TRAP] = "trap",
 		[PTX_ASSERT] = "assertion failed",

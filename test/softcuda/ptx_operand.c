@@ -8,7 +8,7 @@
 #include "test/softcuda/ptx_math.h"
 #include "test/softcuda/ptx_parser.h"
 
-/* ---- constant expressions ------------------------------------------------------ */
+/* ---- constant expressions ----------------------------------------------- */
 
 static u64 binary(struct ptx_parser *p, int level);
 
@@ -128,7 +128,7 @@ u64 ptx_const_expr(struct ptx_parser *p)
 	return binary(p, 0);
 }
 
-/* ---- registers ------------------------------------------------------------------- */
+/* ---- registers ---------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -285,7 +285,7 @@ static void number(struct ptx_parser *p, struct ptx_operand *o)
 	o->value = ptx_const_expr(p);
 }
 
-/* ---- whole operands --------------------------------------------------------------- */
+/* ---- whole operands ----------------------------------------------------- */
 
 static void list(struct ptx_parser *p, struct ptx_operand *o)
 {

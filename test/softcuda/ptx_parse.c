@@ -1,372 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules, variables and functions: everything of PTX that is no instruction.
- * Called by the driver through ptx_module_create() and its fellows; no locks.
+ * Modules and functions; variables are in ptx_decl.c, instructions in
+ * ptx_decode.c.  Called by the driver through ptx_module_create(); no locks.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/softcuda/ptx_math.h"
 #include "test/softcuda/ptx_parser.h"
 
-#define SHARED_MAX (256u << 10)
-#define LOCAL_MAX (512u << 10)
-
-/* .align 4 .v2 .u32 name[2][3], what stands before and behind a name */
-struct decl {
-	struct ptx_token name;
-	u32 align;
-	u32 vec;
-	enum ptx_type type;
-	u64 count;
-	bool open;		/* name[]: length from elsewhere */
-};
-
-static u64 align_up(u64 v, u64 align)
-{
-	return (v + align - 1) & ~(align - 1);
-}
-
-static void read_align(struct ptx_parser *p, struct decl *d)
-{
-	ptx_next(p);
-	if (p->tok.kind != PTX_TOK_INT || !p->tok.value ||
-	    p->tok.value > 4096 || (p->tok.value & (p->tok.value - 1)))
-		ptx_fail(p, &p->tok, PTX_SYNTAX,
-			"an alignment is a power of two");
-	d->align = (u32)p->tok.value;
-	ptx_next(p);
-}
-
-static void read_type(struct ptx_parser *p, struct decl *d)
-{
-	memset(d, 0, sizeof(*d));
-	d->vec = 1;
-	while (p->tok.kind == PTX_TOK_DOT && !d->type) {
-		if (ptx_is_dot(p, "align")) {
-			read_align(p, d);
-			continue;
-		}
-		if (ptx_is_dot(p, "v2"))
-			d->vec = 2;
-		else if (ptx_is_dot(p, "v4"))
-			d->vec = 4;
-		else if (ptx_is_dot(p, "ptr"))
-			break;
-		else if (!(d->type = ptx_type_of(&p->tok)))
-			ptx_fail(p, &p->tok, PTX_UNSUPPORTED,
-				"unsupported type or attribute .%.*s",
-				(int)p->tok.len, p->tok.text);
-		ptx_next(p);
-	}
-	if (!d->type)
-		ptx_fail(p, &p->tok, PTX_SYNTAX, "a type is expected");
-}
-
-/* .ptr .global .align 8, behind a kernel parameter's type: advice only */
-static void skip_ptr(struct ptx_parser *p)
-{
-	if (!ptx_is_dot(p, "ptr"))
-		return;
-	ptx_next(p);
-	while (p->tok.kind == PTX_TOK_DOT) {
-		bool align = ptx_is_dot(p, "align");
-
-		ptx_next(p);
-		if (align)
-			ptx_next(p);
-	}
-}
-
-static void read_name(struct ptx_parser *p, struct decl *d)
-{
-	u64 n;
-
-	if (p->tok.kind != PTX_TOK_WORD)
-		ptx_fail(p, &p->tok, PTX_SYNTAX, "a name is expected");
-	d->name = p->tok;
-	d->count = 1;
-	d->open = false;
-	ptx_next(p);
-	while (ptx_accept(p, '[')) {
-		if (ptx_accept(p, ']')) {
-			d->open = true;
-			continue;
-		}
-		n = ptx_const_expr(p);
-		ptx_expect(p, ']');
-		if (n > UINT32_MAX || d->count * n > UINT32_MAX)
-			ptx_fail(p, &d->name, PTX_UNSUPPORTED,
-				"the array is too large");
-		d->count *= n;
-	}
-}
-
-static u32 decl_elem(const struct decl *d)
-{
-	return ptx_type_size(d->type) * d->vec;
-}
-
-static u32 decl_align(const struct decl *d)
-{
-	return d->align > decl_elem(d) ? d->align : d->align ? d->align :
-		decl_elem(d);
-}
-
-static u64 decl_size(const struct decl *d)
-{
-	return d->count * decl_elem(d);
-}
-
-/* ---- initialisers ------------------------------------------------------------------ */
-
-struct init {
-	u8 *data;
-	u64 len, cap;
-	u32 var;
-	u32 elem;		/* bytes of one */
-	enum ptx_type type;
-};
-
-static void init_put(struct ptx_parser *p, struct init *in, u64 v)
-{
-	if (in->len + in->elem > in->cap) {
-		u64 cap = in->cap ? 2 * in->cap : 256;
-		u8 *n = ptx_alloc(p, cap);
-
-		if (in->len)
-			memcpy(n, in->data, in->len);
-		in->data = n;
-		in->cap = cap;
-	}
-	memcpy(in->data + in->len, &v, in->elem);
-	in->len += in->elem;
-}
-
-static void init_address(struct ptx_parser *p, struct init *in)
-{
-	struct ptx_module *m = p->m;
-	bool generic = ptx_tok_is(&p->tok, "generic");
-	struct ptx_token at = p->tok;
-	struct ptx_sym *s;
-	u64 add = 0;
-
-	if (generic) {
-		ptx_next(p);
-		ptx_expect(p, '(');
-		at = p->tok;
-	}
-	s = ptx_sym_find(p, at.text, at.len);
-	if (!s || s->kind != PTX_SYM_VAR || s->index == PTX_NO_FUNC)
-		ptx_fail(p, &at, s && s->kind != PTX_SYM_VAR ?
-			PTX_UNSUPPORTED : PTX_SYNTAX,
-			"an initialiser takes the address of a variable");
-	ptx_next(p);
-	if (generic)
-		ptx_expect(p, ')');
-	if (ptx_is_punct(p, '+') || ptx_is_punct(p, '-'))
-		add = ptx_const_expr(p);
-	if (in->elem < 4)
-		ptx_fail(p, &at, PTX_UNSUPPORTED, "an address does not fit");
-	m->relocs = ptx_grow(p, m->relocs, m->nr_relocs, &m->cap_relocs,
-		sizeof(*m->relocs));
-	m->relocs[m->nr_relocs++] = (struct ptx_reloc){ .var = in->var,
-		.offset = (u32)in->len, .target = s->index, .addend = add,
-		.size = in->elem };
-	init_put(p, in, 0);
-}
-
-static void init_scalar(struct ptx_parser *p, struct init *in)
-{
-	struct ptx_operand o;
-	f64 d;
-
-	if (p->tok.kind == PTX_TOK_WORD && !ptx_tok_is(&p->tok, "WARP_SZ")) {
-		init_address(p, in);
-		return;
-	}
-	ptx_operand(p, &o);
-	if (o.kind != PTX_OPND_INT && o.kind != PTX_OPND_F32 &&
-	    o.kind != PTX_OPND_F64)
-		ptx_fail(p, &o.at, PTX_SYNTAX, "a constant is expected");
-	if (o.kind == PTX_OPND_INT) {
-		d = (f64)(s64)o.value;
-		init_put(p, in, in->type == PTX_f32 ? f32_bits((f32)d) :
-			in->type == PTX_f64 ? f64_bits(d) : o.value);
-		return;
-	}
-	d = o.kind == PTX_OPND_F32 ? (f64)bits_f32((u32)o.value) :
-		bits_f64(o.value);
-	if (in->elem == 8)
-		init_put(p, in, f64_bits(d));
-	else if (in->elem == 4)
-		init_put(p, in, o.kind == PTX_OPND_F32 ? o.value :
-			f32_bits((f32)d));
-	else
-		ptx_fail(p, &o.at, PTX_SYNTAX, "a float does not fit");
-}
-
-/* Braces may nest; each list is padded by the end of the variable only. */
-static void init_list(struct ptx_parser *p, struct init *in, u32 depth)
-{
-	if (!ptx_accept(p, '{')) {
-		init_scalar(p, in);
-		return;
-	}
-	if (depth > 8)
-		ptx_fail(p, &p->tok, PTX_SYNTAX, "braces nest too deep");
-	if (ptx_accept(p, '}'))
-		return;
-	do {
-		init_list(p, in, depth + 1);
-	} while (ptx_accept(p, ','));
-	ptx_expect(p, '}');
-}
-
-/* ---- variables ----------------------------------------------------------------------- */
-
-static void add_variable(struct ptx_parser *p, struct decl *d, bool constant,
-	bool is_extern)
-{
-	struct ptx_module *m = p->m;
-	struct ptx_variable *v;
-	struct ptx_sym *s;
-	struct init in = { 0 };
-	u64 size;
-
-	s = p->func ? NULL : ptx_sym_find(p, d->name.text, d->name.len);
-	if (s && s->kind == PTX_SYM_VAR && s->index == PTX_NO_FUNC) {
-		if (is_extern)
-			return;
-	} else {
-		s = ptx_sym_add(p, &d->name, PTX_SYM_VAR);
-		s->index = PTX_NO_FUNC;
-		if (is_extern)
-			return;
-	}
-	m->vars = ptx_grow(p, m->vars, m->nr_vars, &m->cap_vars,
-		sizeof(*m->vars));
-	s->index = m->nr_vars++;
-	v = &m->vars[s->index];
-	*v = (struct ptx_variable){ .name = s->name, .constant = constant,
-		.align = decl_align(d) };
-	in.var = s->index;
-	in.elem = ptx_type_size(d->type);
-	in.type = d->type;
-	if (ptx_accept(p, '='))
-		init_list(p, &in, 0);
-	size = d->open && d->count == 1 ? in.len : decl_size(d);
-	if (d->open && !in.len)
-		ptx_fail(p, &d->name, PTX_SYNTAX, "the array has no length");
-	if (size < in.len)
-		ptx_fail(p, &d->name, PTX_SYNTAX, "too many initialisers");
-	if (in.len) {
-		u8 *init = ptx_alloc(p, size);
-
-		memcpy(init, in.data, in.len);
-		m->vars[s->index].init = init;
-	}
-	m->vars[s->index].size = size;
-}
-
-static void add_shared(struct ptx_parser *p, struct decl *d)
-{
-	struct ptx_module *m = p->m;
-	struct ptx_sym *s = ptx_sym_add(p, &d->name, PTX_SYM_SHARED);
-
-	if (decl_size(d) > SHARED_MAX)
-		ptx_fail(p, &d->name, PTX_UNSUPPORTED,
-			"too much shared memory");
-	m->shared = ptx_grow(p, m->shared, m->nr_shared, &m->cap_shared,
-		sizeof(*m->shared));
-	s->index = m->nr_shared;
-	m->shared[m->nr_shared++] = (struct ptx_shared_var){
-		.name = s->name, .align = decl_align(d), .dynamic = d->open,
-		.size = d->open ? 0 : (u32)decl_size(d),
-		.func = p->func ? p->func->index : PTX_NO_FUNC };
-}
-
-static struct ptx_sym *add_local(struct ptx_parser *p, struct decl *d)
-{
-	struct ptx_sym *s = ptx_sym_add(p, &d->name, PTX_SYM_LOCAL);
-	struct ptx_func *f = p->func;
-	u64 offset = align_up(f->local_size, decl_align(d));
-
-	if (d->open || offset + decl_size(d) > LOCAL_MAX)
-		ptx_fail(p, &d->name, PTX_UNSUPPORTED, "too much local memory");
-	s->type = (u8)d->type;
-	s->offset = (u32)offset;
-	s->size = (u32)decl_size(d);
-	s->align = decl_align(d);
-	f->local_size = (u32)offset + s->size;
-	return s;
-}
-
-static void variables(struct ptx_parser *p, enum ptx_space space,
-	bool is_extern)
-{
-	struct decl d;
-
-	read_type(p, &d);
-	if (d.type == PTX_pred)
-		ptx_fail(p, &p->tok, PTX_SYNTAX,
-			"a predicate is a register, not a variable");
-	do {
-		read_name(p, &d);
-		switch (space) {
-		case PTX_SHARED:
-			if (d.open && !is_extern)
-				ptx_fail(p, &d.name, PTX_SYNTAX,
-					"the array has no length");
-			add_shared(p, &d);
-			break;
-		case PTX_LOCAL: case PTX_PARAM:
-			add_local(p, &d);
-			break;
-		default:
-			add_variable(p, &d, space == PTX_CONST, is_extern);
-		}
-	} while (ptx_accept(p, ','));
-	ptx_expect(p, ';');
-}
-
-static void registers(struct ptx_parser *p)
-{
-	struct decl d;
-	struct ptx_sym *s;
-
-	read_type(p, &d);
-	if (d.vec > 1)
-		ptx_fail(p, &p->tok, PTX_UNSUPPORTED,
-			"vector registers are not supported");
-	do {
-		struct ptx_token name = p->tok;
-
-		if (name.kind != PTX_TOK_WORD)
-			ptx_fail(p, &name, PTX_SYNTAX, "a name is expected");
-		ptx_next(p);
-		if (ptx_accept(p, '<')) {
-			s = ptx_sym_add(p, &name, PTX_SYM_RANGE);
-			if (p->tok.kind != PTX_TOK_INT ||
-			    p->tok.value > 4000000)
-				ptx_fail(p, &p->tok, PTX_SYNTAX,
-					"a number is expected");
-			s->count = (u32)p->tok.value;
-			s->rows = ptx_alloc(p, s->count * sizeof(u32));
-			ptx_next(p);
-			ptx_expect(p, '>');
-			p->func->nr_regs += s->count;
-		} else {
-			s = ptx_sym_add(p, &name, PTX_SYM_REG);
-			p->func->nr_regs++;
-		}
-		s->type = (u8)d.type;
-	} while (ptx_accept(p, ','));
-	ptx_expect(p, ';');
-}
-
-/* ---- functions ----------------------------------------------------------------------- */
+/* ---- functions ---------------------------------------------------------- */
 
 static void branch_targets(struct ptx_parser *p, const struct ptx_token *name)
 {
@@ -409,7 +52,7 @@ static void body_directive(struct ptx_parser *p)
 
 	if (ptx_is_dot(p, "reg")) {
 		ptx_next(p);
-		registers(p);
+		ptx_registers(p);
 		return;
 	}
 	if (ptx_is_dot(p, "loc") || ptx_is_dot(p, "file")) {
@@ -426,7 +69,7 @@ static void body_directive(struct ptx_parser *p)
 		if (!ptx_is_dot(p, spaces[k].word))
 			continue;
 		ptx_next(p);
-		variables(p, spaces[k].space, false);
+		ptx_variables(p, spaces[k].space, false);
 		return;
 	}
 	ptx_fail(p, &p->tok, PTX_UNSUPPORTED, "unsupported directive .%.*s",
@@ -505,6 +148,21 @@ static struct ptx_func *function_named(struct ptx_parser *p,
 	return f;
 }
 
+/* .ptr .global .align 8, behind a kernel parameter's type: advice only */
+static void skip_ptr(struct ptx_parser *p)
+{
+	if (!ptx_is_dot(p, "ptr"))
+		return;
+	ptx_next(p);
+	while (p->tok.kind == PTX_TOK_DOT) {
+		bool align = ptx_is_dot(p, "align");
+
+		ptx_next(p);
+		if (align)
+			ptx_next(p);
+	}
+}
+
 /*
  * ( .param .b64 a, .reg .u32 b ): a kernel's lie in the packed buffer, a
  * function's in its local memory.
@@ -515,7 +173,7 @@ static void parameters(struct ptx_parser *p, bool outputs)
 	struct ptx_param list[1024];
 	u32 n = 0;
 	u64 offset = 0;
-	struct decl d;
+	struct ptx_decl d;
 
 	ptx_expect(p, '(');
 	while (!ptx_is_punct(p, ')')) {
@@ -528,21 +186,21 @@ static void parameters(struct ptx_parser *p, bool outputs)
 			ptx_fail(p, &p->tok, PTX_UNSUPPORTED,
 				"only .param parameters are supported");
 		ptx_next(p);
-		read_type(p, &d);
+		ptx_read_type(p, &d);
 		skip_ptr(p);
-		read_name(p, &d);
+		ptx_read_name(p, &d);
 		if (f->entry) {
 			s = ptx_sym_add(p, &d.name, PTX_SYM_PARAM);
-			offset = align_up(offset, decl_align(&d));
+			offset = ptx_align_up(offset, ptx_decl_align(&d));
 			s->offset = (u32)offset;
-			s->size = (u32)decl_size(&d);
-			s->align = decl_align(&d);
+			s->size = (u32)ptx_decl_size(&d);
+			s->align = ptx_decl_align(&d);
 			offset += s->size;
 			if (offset > 32764)
 				ptx_fail(p, &d.name, PTX_UNSUPPORTED,
 					"too many bytes of parameters");
 		} else {
-			s = add_local(p, &d);
+			s = ptx_add_local(p, &d);
 		}
 		list[n++] = (struct ptx_param){ s->offset, s->size, s->align };
 		if (!ptx_accept(p, ',') && !ptx_is_punct(p, ')'))
@@ -614,8 +272,8 @@ static void close_body(struct ptx_parser *p, struct ptx_func *f)
 	p->insn_line = p->tok.line;
 	ptx_emit(p, &i);
 	f->end = p->m->nr_code;
-	f->frame_size = (u32)align_up(f->frame_size, 64);
-	f->local_size = (u32)align_up(f->local_size, 16);
+	f->frame_size = (u32)ptx_align_up(f->frame_size, 64);
+	f->local_size = (u32)ptx_align_up(f->local_size, 16);
 }
 
 static void function(struct ptx_parser *p, bool entry)
@@ -661,7 +319,7 @@ static void function(struct ptx_parser *p, bool entry)
 	p->func = NULL;
 }
 
-/* ---- the module ------------------------------------------------------------------------ */
+/* ---- the module --------------------------------------------------------- */
 
 static void version(struct ptx_parser *p)
 {
@@ -679,7 +337,8 @@ static void target(struct ptx_parser *p)
 {
 	do {
 		if (p->tok.kind != PTX_TOK_WORD)
-			ptx_fail(p, &p->tok, PTX_SYNTAX, "a target is expected");
+			ptx_fail(p, &p->tok, PTX_SYNTAX,
+				"a target is expected");
 		if (p->tok.len > 3 && !memcmp(p->tok.text, "sm_", 3))
 			p->m->target = (u32)strtoul(p->tok.text + 3, NULL, 10);
 		ptx_next(p);
@@ -722,7 +381,7 @@ static void module_directive(struct ptx_parser *p)
 		if (!ptx_is_dot(p, spaces[k].word))
 			continue;
 		ptx_next(p);
-		variables(p, spaces[k].space, is_extern);
+		ptx_variables(p, spaces[k].space, is_extern);
 		return;
 	}
 	if (ptx_is_dot(p, "entry") || ptx_is_dot(p, "func")) {
@@ -766,7 +425,7 @@ static void header(struct ptx_parser *p)
 	}
 }
 
-/* ---- kernels ---------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------ */
 
 struct reached {
 	u8 state;		/* 0: no, 1: being looked at, 2: done */
@@ -803,7 +462,7 @@ static void place_shared(const struct ptx_module *m, struct ptx_kernel *k,
 			if (m->shared[v].dynamic ||
 			    k->shared_offset[v] != PTX_NO_FUNC)
 				continue;
-			size = (u32)align_up(size, m->shared[v].align);
+			size = (u32)ptx_align_up(size, m->shared[v].align);
 			k->shared_offset[v] = size;
 			size += m->shared[v].size;
 		}

@@ -155,6 +155,30 @@ u32 ptx_pred_new(struct ptx_parser *p);
 u32 ptx_const_row(struct ptx_parser *p, enum ptx_const_kind kind, u32 index,
 	u64 value, unsigned bytes);
 
+/* ptx_decl.c */
+/* .align 4 .v2 .u32 name[2][3], what stands before and behind a name */
+struct ptx_decl {
+	struct ptx_token name;
+	u32 align;
+	u32 vec;
+	enum ptx_type type;
+	u64 count;
+	bool open;		/* name[]: length from elsewhere */
+};
+
+static inline u64 ptx_align_up(u64 v, u64 align)
+{
+	return (v + align - 1) & ~(align - 1);
+}
+
+void ptx_read_type(struct ptx_parser *p, struct ptx_decl *d);
+void ptx_read_name(struct ptx_parser *p, struct ptx_decl *d);
+u32 ptx_decl_align(const struct ptx_decl *d);
+u64 ptx_decl_size(const struct ptx_decl *d);
+struct ptx_sym *ptx_add_local(struct ptx_parser *p, struct ptx_decl *d);
+void ptx_variables(struct ptx_parser *p, enum ptx_space space, bool is_extern);
+void ptx_registers(struct ptx_parser *p);
+
 /* ptx_operand.c */
 u64 ptx_const_expr(struct ptx_parser *p);
 u32 ptx_reg_row(struct ptx_parser *p, struct ptx_sym *s, u32 number);

@@ -72,7 +72,7 @@ void *ptx_grow(struct ptx_parser *p, void *array, u32 nr, u32 *cap, size_t size)
 	return n;
 }
 
-/* ---- names ---------------------------------------------------------------------- */
+/* ---- names -------------------------------------------------------------- */
 
 static u32 hash_name(const char *s, u32 len)
 {
@@ -177,7 +177,7 @@ void ptx_scope_leave(struct ptx_parser *p)
 	p->scope = s->parent;
 }
 
-/* ---- types ------------------------------------------------------------------------ */
+/* ---- types -------------------------------------------------------------- */
 
 static const char *const type_name[PTX_NR_TYPES] = {
 	[PTX_pred] = "pred",
@@ -210,7 +210,7 @@ enum ptx_type ptx_type_named(const char *s)
 	return PTX_none;
 }
 
-/* ---- rows -------------------------------------------------------------------------- */
+/* ---- rows --------------------------------------------------------------- */
 
 u32 ptx_row_new(struct ptx_parser *p, unsigned bytes)
 {

@@ -77,7 +77,7 @@ static void blend_u64(u64 *d, const u64 *s, u32 mask)
 	if (mask != PTX_FULL) \
 		BLEND(t, pd, tmp, mask)
 
-/* ---- integers -------------------------------------------------------------------- */
+/* ---- integers ----------------------------------------------------------- */
 
 #define OP1(n, k, td, ta, x) \
 RUN(n) \
@@ -155,7 +155,7 @@ RUN(n) \
 	CARRY_BODY(t, n_bits, x) \
 }
 
-/* ---- predicates -------------------------------------------------------------------- */
+/* ---- predicates --------------------------------------------------------- */
 
 static inline void put_pred(struct ptx_warp *w, u32 row, u32 value, u32 mask)
 {
@@ -371,7 +371,7 @@ RUN(n) \
 	put_pred(w, i->d, m, mask); \
 }
 
-/* ---- float ------------------------------------------------------------------------- */
+/* ---- float -------------------------------------------------------------- */
 
 static int round_mode(u8 rnd)
 {
@@ -465,7 +465,7 @@ static void general_##n(struct ptx_warp *w, const struct ptx_insn *i, \
 #define FOP3(n, k, t, allow, x) \
 	FOP(n, t, t a = pa[l]; t b = pb[l]; t c = pc[l];, x)
 
-/* ---- f16, bf16: one or two in a lane ------------------------------------------------ */
+/* ---- f16, bf16: one or two in a lane ------------------------------------ */
 
 static inline f32 half_in(u16 h, u8 flags)
 {
@@ -551,7 +551,7 @@ static void general_##n##x2(struct ptx_warp *w, const struct ptx_insn *i, \
 
 #include "test/softcuda/ptx_ops.def"
 
-/* ---- tables -------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------- */
 
 #undef OP1
 #undef OP2

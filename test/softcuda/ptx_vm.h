@@ -86,7 +86,7 @@ struct ptx_exec {
 	struct ptx_count *count;
 	struct ptx_fault *fault;
 	enum ptx_status status;
-	u64 base_clock;		/* instructions, from the launch's start value */
+	u64 base_clock;		/* instructions, on the launch's start value */
 	u64 clock;		/* the same, exact while a clock is read */
 	u64 skew;		/* slept */
 	u32 ctaid[3];
@@ -104,7 +104,8 @@ struct ptx_exec {
 	u32 next_known;
 };
 
-#define PTX_ROW(w, t, off) ((t *)__builtin_assume_aligned((w)->frame + (off), 4))
+#define PTX_ROW(w, t, off) \
+	((t *)__builtin_assume_aligned((w)->frame + (off), 4))
 
 /* ptx_mem.c */
 u8 *ptx_global_slow(struct ptx_exec *x, u32 slot, u64 address, u64 size,

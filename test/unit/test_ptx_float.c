@@ -273,7 +273,7 @@ CASE_TEST(compare)
 CASE_TEST(half)
 CASE_TEST(convert)
 
-/* ---- many values at once --------------------------------------------------------- */
+/* ---- many values at once ------------------------------------------------ */
 
 #define MANY 4096
 

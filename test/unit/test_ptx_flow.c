@@ -147,7 +147,7 @@ START_TEST(test_early_exit)
 }
 END_TEST
 
-/* A label above its join, cold code behind the return: only speed is at stake. */
+/* A join above its branches, cold code behind the return. */
 START_TEST(test_odd_layout)
 {
 	static const char text[] = KERNEL(
@@ -225,7 +225,7 @@ START_TEST(test_scopes)
 }
 END_TEST
 
-/* ---- calls --------------------------------------------------------------------- */
+/* ---- calls -------------------------------------------------------------- */
 
 #define CALLS PTX_HEAD \
 	".func (.param .b32 r) fib(.param .b32 n)\n;\n" \
@@ -348,7 +348,7 @@ START_TEST(test_endless_recursion)
 }
 END_TEST
 
-/* ---- barriers -------------------------------------------------------------------- */
+/* ---- barriers ----------------------------------------------------------- */
 
 /* Reverse an array of 8 warps through shared memory, twice. */
 START_TEST(test_barrier)
@@ -498,7 +498,7 @@ START_TEST(test_deadlock)
 }
 END_TEST
 
-/* ---- lanes that wait for lanes ------------------------------------------------------ */
+/* ---- lanes that wait for lanes ------------------------------------------ */
 
 /*
  * A spin lock taken by every lane in turn: the holder must get on although

@@ -241,7 +241,7 @@ START_TEST(test_reduce)
 }
 END_TEST
 
-/* ---- functions built in -------------------------------------------------------- */
+/* ---- functions built in ------------------------------------------------- */
 
 START_TEST(test_printf)
 {
@@ -340,7 +340,7 @@ START_TEST(test_assert)
 }
 END_TEST
 
-/* ---- what is not taken ------------------------------------------------------------- */
+/* ---- what is not taken -------------------------------------------------- */
 
 static const struct {
 	const char *body;		/* of a kernel; NULL: `text` is all */
