@@ -98,6 +98,18 @@ struct collect {
 	bool failed;
 };
 
+bool issue_add_range(struct page_set *s, struct device *d,
+	const struct alloc *a, CUdeviceptr from, CUdeviceptr to)
+{
+	uint32_t page = device_page(d, from), n;
+	uint32_t end = device_page(d, to - 1) + 1;
+
+	for (; (n = alloc_run(d, a, &page, end)) > 0; page += n)
+		if (!page_set_add(s, page, page + n - 1))
+			return false;
+	return true;
+}
+
 static bool visit_collect(void *arg, uint64_t word)
 {
 	struct collect *c = arg;
@@ -115,8 +127,7 @@ static bool visit_collect(void *arg, uint64_t word)
 	c->failed = c->issue->set.device != d;
 	if (!c->failed) {
 		alloc_reach(d, a, word, c->most, &from, &to);
-		c->failed = !page_set_add(&c->issue->set, device_page(d, from),
-			device_page(d, to - 1));
+		c->failed = !issue_add_range(&c->issue->set, d, a, from, to);
 	}
 	return !c->failed;
 }
@@ -242,7 +253,7 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 	*d = device_find(p);
 	if (*d == NULL)
 		return true;
-	*a = alloc_find(*d, p);
+	*a = alloc_at(*d, p);
 	return *a != NULL && p >= (*a)->base &&
 		n <= ((((*a)->size + 511) & ~511ull) - (p - (*a)->base));
 }

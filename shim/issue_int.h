@@ -23,4 +23,8 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 /* Whether some of it is not plainly resident; NULL: nothing. */
 bool issue_unsettled(const struct alloc *a);
 
+/* Adds [from, to) of `a`; holes of a reservation are left out. */
+bool issue_add_range(struct page_set *s, struct device *d,
+	const struct alloc *a, CUdeviceptr from, CUdeviceptr to);
+
 #endif

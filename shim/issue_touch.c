@@ -116,8 +116,7 @@ CUresult issue_fix(CUdeviceptr p, size_t n)
 	r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (s.context == NULL)
 		r = CUDA_ERROR_INVALID_CONTEXT;
-	else if (page_set_add(&s, device_page(d, p),
-		 device_page(d, p + n - 1)))
+	else if (issue_add_range(&s, d, a, p, p + n))
 		r = tenancy_fix(&s);
 	page_set_clear(&s);
 	init_leave();
