@@ -11,8 +11,9 @@
 #include <string.h>
 
 #define TOP 6
-#define WORK 420000u		/* nodes for one search */
+#define WORK 240000u		/* nodes for one search */
 #define MAX_SIZES 400
+#define SLACK 0.003	/* what a step may lose */
 
 struct search {
 	const struct optimal_model *m;
@@ -20,7 +21,7 @@ struct search {
 	int effort;
 	struct optimal_trial trial;
 	struct optimal_seeder seeder;
-	struct optimal_choice now, best;
+	struct optimal_choice now, at;
 	struct optimal_choice top[TOP];	/* by period */
 	uint32_t nr_top;
 	uint32_t *critical, nr_critical;	/* layers */
@@ -45,7 +46,7 @@ static enum plan_status search_init(struct search *s,
 	if (status == PLAN_OK)
 		status = optimal_choice_init(&s->now, m->nr, arena);
 	if (status == PLAN_OK)
-		status = optimal_choice_init(&s->best, m->nr, arena);
+		status = optimal_choice_init(&s->at, m->nr, arena);
 	for (uint32_t i = 0; i < TOP && status == PLAN_OK; i++)
 		status = optimal_choice_init(&s->top[i], m->nr, arena);
 	s->critical = plan_arena_alloc(arena, m->nr, sizeof(*s->critical));
@@ -76,35 +77,50 @@ static bool better(const struct search *s, const struct optimal_choice *a,
 	return a->period_ms < b->period_ms;
 }
 
-/* Puts s->now into the list if it belongs there. */
+/* Where a choice of the same pool stands in the list, or nr_top. */
+static uint32_t same_pool(const struct search *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nr_top; i++)
+		if (s->top[i].ring == s->now.ring &&
+			s->top[i].chunk == s->now.chunk)
+			break;
+	return i;
+}
+
+/* Puts s->now into the list, one for each pool, if it belongs there. */
 static void keep(struct search *s)
 {
 	struct optimal_choice spare;
-	uint32_t at = s->nr_top;
+	uint32_t from = same_pool(s), at;
 
 	if (s->now.period_ms == INFINITY)
 		return;
-	while (at > 0 && better(s, &s->now, &s->top[at - 1]))
-		at--;
-	if (at == TOP)
-		return;
-	if (s->nr_top < TOP)
+	if (from == s->nr_top && s->nr_top < TOP)
 		s->nr_top++;
-	spare = s->top[s->nr_top - 1];
-	for (uint32_t i = s->nr_top - 1; i > at; i--)
-		s->top[i] = s->top[i - 1];
+	else if (from == s->nr_top)
+		from--;
+	else if (!better(s, &s->now, &s->top[from]))
+		return;
+	at = from;
+	spare = s->top[from];
+	while (at > 0 && better(s, &s->now, &s->top[at - 1])) {
+		s->top[at] = s->top[at - 1];
+		at--;
+	}
+	if (at == TOP - 1 && from == at && s->nr_top == TOP &&
+		!better(s, &s->now, &spare) && spare.period_ms < INFINITY) {
+		s->top[at] = spare;
+		return;
+	}
 	s->top[at] = spare;
 	optimal_choice_copy(&s->top[at], &s->now, s->m->nr);
 }
 
 static double limit_of(const struct search *s)
 {
-	double limit = INFINITY;
-
-	if (s->nr_top == TOP)
-		limit = s->top[TOP - 1].period_ms;
-	/* Later sizes stream more: they must not merely equal the first. */
-	return limit;
+	return s->nr_top == TOP ? s->top[TOP - 1].period_ms : INFINITY;
 }
 
 static void try_now(struct search *s, double limit)
@@ -270,6 +286,8 @@ static bool search_rings(struct search *s, const struct optimal_range *range)
 	uint32_t nr, grid = WORK / 3 / (s->m->nr * 3 * 8);
 
 	grid = grid < 14 ? 14 : grid > MAX_SIZES ? MAX_SIZES : grid;
+	if (grid > 40 + 4 * s->m->nr)
+		grid = 40 + 4 * s->m->nr;
 	if (s->effort == 0)
 		grid = grid > 24 ? 24 : grid;
 	nr = sizes_of(s, range, grid, sizes);
@@ -400,7 +418,88 @@ static bool move_bytes(struct search *s, struct optimal_choice *c)
 	return c->streamed >= s->need + c->ring * c->chunk;
 }
 
-/* Random moves on one choice, kept when they do not make it worse. */
+/* All pads before one layer: the one that had most, or any. */
+static void gather_pads(struct search *s, struct optimal_choice *c)
+{
+	uint32_t nr = s->m->nr, at = pick(s, nr), most = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		if (c->pads[i] > most) {
+			most = c->pads[i];
+			at = i;
+		}
+		c->pads[i] = 0;
+	}
+	c->pads[at] = (uint32_t)pads_needed(c, positions(s, c));
+}
+
+/* Another ring size; layers give or take what the pool needs. */
+static bool move_ring(struct search *s, struct optimal_choice *c)
+{
+	uint32_t nr = s->m->nr, step = 1u << pick(s, 7);
+	uint64_t want;
+
+	if (c->unit != c->chunk || (step >= c->ring && step > 1))
+		return false;
+	if (pick(s, 2))
+		c->ring += step;
+	else if (c->ring > step)
+		c->ring -= step;
+	else
+		return false;
+	c->most = c->ring * c->chunk;
+	want = s->need + c->most;
+	for (uint32_t i = 0; i < nr; i++)
+		if (c->bytes[i] > c->most) {
+			c->streamed -= c->bytes[i] - c->most;
+			c->bytes[i] = c->most;
+		}
+	for (uint32_t n = 0; n < 8 * nr && c->streamed < want; n++) {
+		uint32_t i = pick(s, nr);
+		uint64_t cap = s->m->bytes[i] < c->most ? s->m->bytes[i] :
+			c->most, more;
+
+		more = (want - c->streamed) / (1 + pick(s, 4)) / c->chunk *
+			c->chunk + c->chunk;
+		if (c->bytes[i] % c->chunk != 0)
+			continue;
+		if (more > cap - c->bytes[i])
+			more = cap - c->bytes[i];
+		c->bytes[i] += more;
+		c->streamed += more;
+	}
+	for (uint32_t n = 0; n < nr && c->streamed >= want + c->chunk; n++) {
+		uint32_t i = pick(s, nr);
+		uint64_t less = (c->streamed - want) / c->chunk * c->chunk;
+
+		if (c->bytes[i] % c->chunk != 0)
+			continue;
+		if (less > c->bytes[i])
+			less = c->bytes[i];
+		c->bytes[i] -= less;
+		c->streamed -= less;
+	}
+	gather_pads(s, c);
+	return c->streamed >= want;
+}
+
+static bool move(struct search *s, struct optimal_choice *c)
+{
+	switch (pick(s, 8)) {
+	case 0:
+		return move_ring(s, c);
+	case 1:
+	case 2:
+		return move_pads(s, c);
+	default:
+		return move_bytes(s, c);
+	}
+}
+
+/*
+ * Random moves on one choice.  At first steps that lose a little are taken too;
+ * the best choice seen is left in c.
+ */
 static void improve(struct search *s, struct optimal_choice *c, uint32_t trials)
 {
 	uint32_t nr = s->m->nr;
@@ -408,19 +507,23 @@ static void improve(struct search *s, struct optimal_choice *c, uint32_t trials)
 	optimal_choice_copy(&s->now, c, nr);
 	try_now(s, INFINITY);
 	note_critical(s);
+	optimal_choice_copy(&s->at, &s->now, nr);
 	for (uint32_t i = 0; i < trials && s->work > 0; i++) {
-		bool moved;
+		double slack = SLACK * (1 - (double)i / trials), limit;
 
-		optimal_choice_copy(&s->now, c, nr);
-		moved = pick(s, 4) ? move_bytes(s, &s->now) :
-			move_pads(s, &s->now);
-		if (!moved)
+		optimal_choice_copy(&s->now, &s->at, nr);
+		if (!move(s, &s->now))
 			continue;
-		try_now(s, c->period_ms * (1 + 1e-13));
-		if (s->now.period_ms > c->period_ms * (1 + 1e-13))
+		limit = s->at.period_ms * (1 + 1e-13);
+		if (limit < c->period_ms * (1 + slack))
+			limit = c->period_ms * (1 + slack);
+		try_now(s, limit);
+		if (s->now.period_ms > limit)
 			continue;
 		note_critical(s);
-		optimal_choice_copy(c, &s->now, nr);
+		optimal_choice_copy(&s->at, &s->now, nr);
+		if (better(s, &s->now, c))
+			optimal_choice_copy(c, &s->now, nr);
 		if (nothing_lost(s, c->period_ms))
 			return;
 	}

@@ -137,10 +137,11 @@ uint32_t ring_pieces(const struct plan_pool *pool, uint32_t nr_layers,
 			k->offset = (uint64_t)(first - at) * pool->chunk_bytes;
 			k->length = least((uint64_t)(cut - at) *
 				pool->chunk_bytes, p->bytes) - k->offset;
-			if (cut == end && !split)
-				k->after = ring_after(pool, nr_layers, first,
-					cut);
-			else if (cursor_end(&owner) > first - ring)
+			while (!split && cursor_start(&next) < end - ring) {
+				owner = next;
+				cursor_next(&next);
+			}
+			if (cursor_end(&owner) > first - ring)
 				k->after = cursor_layer(&owner, nr_layers);
 			else
 				k->after = ring_after(pool, nr_layers, first,
