@@ -35,6 +35,7 @@ struct allocs {
 	uint32_t nr_reuse;
 	uint32_t max_reuse;
 	struct gap *gaps;		/* owned */
+	struct alloc *freed;		/* in stream order, not yet taken back */
 };
 
 static struct alloc *record(struct allocs *s, uint32_t id)
@@ -302,6 +303,30 @@ struct alloc *alloc_claim_of(struct device *d, const struct context *c)
 	}
 	lock_release(&d->alloc_lock);
 	return found;
+}
+
+void alloc_freed_add(struct device *d, struct alloc *a, struct event *e)
+{
+	lock_acquire(&d->alloc_lock);
+	a->freed = e;
+	a->next_freed = d->allocs->freed;
+	d->allocs->freed = a;
+	lock_release(&d->alloc_lock);
+}
+
+struct alloc *alloc_freed_take(struct device *d, bool wait)
+{
+	struct alloc **at, *a = NULL;
+
+	lock_acquire(&d->alloc_lock);
+	for (at = &d->allocs->freed; *at != NULL; at = &(*at)->next_freed)
+		if (wait || event_query((*at)->freed)) {
+			a = *at;
+			*at = a->next_freed;
+			break;
+		}
+	lock_release(&d->alloc_lock);
+	return a;
 }
 
 /* ---- spans ---- */

@@ -31,6 +31,9 @@ struct alloc {
 	 */
 	uint32_t nr_unsettled;
 	bool live;		/* guarded by alloc_lock */
+	bool async;		/* from cuMemAllocAsync; has no twin */
+	struct event *freed;	/* referenced; cuMemFreeAsync's place */
+	struct alloc *next_freed;	/* alloc_lock */
 	/*
 	 * A reservation of the program's own: some of its pages hold memory,
 	 * others do not.  Never live: it is freed as a reservation only.
@@ -89,6 +92,17 @@ struct alloc *alloc_of_word(struct device *d, uint64_t word);
 struct alloc *alloc_claim(struct device *d, CUdeviceptr p);
 /* Likewise any live one of that context; NULL when none is left. */
 struct alloc *alloc_claim_of(struct device *d, const struct context *c);
+
+/*
+ * Freed in stream order, behind e (takes the reference); a is claimed.  Its
+ * memory is taken back by whoever takes it off the list.
+ */
+void alloc_freed_add(struct device *d, struct alloc *a, struct event *e);
+/*
+ * One such allocation whose event is complete, or any where `wait`; the caller
+ * waits for a->freed.  NULL: there is none.
+ */
+struct alloc *alloc_freed_take(struct device *d, bool wait);
 
 /* An upload started at p. */
 void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);

@@ -6,8 +6,10 @@
 #include "shim/context.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "shim/api_table.h"
+#include "shim/conf.h"
 #include "shim/device.h"
 #include "shim/log.h"
 #include "shim/stats.h"
@@ -372,6 +374,37 @@ bool event_query(struct event *e)
 	return true;
 }
 
+static bool host_functions;	/* atomic; there were some */
+
+void context_host_function(void)
+{
+	__atomic_store_n(&host_functions, true, __ATOMIC_RELEASE);
+}
+
+bool context_has_host_functions(void)
+{
+	return __atomic_load_n(&host_functions, __ATOMIC_ACQUIRE);
+}
+
+static CUresult poll_done(struct event *e)
+{
+	uint64_t deadline = lock_now_ns() + conf.wait_ms * 1000000ull;
+	struct timespec pause = { 0, 1000 };
+
+	while (!event_query(e)) {
+		if (lock_now_ns() > deadline) {
+			log_once(LOG_WARN, "work did not finish within "
+				"wait_ms = %llu", (unsigned long long)
+				conf.wait_ms);
+			return CUDA_ERROR_LAUNCH_TIMEOUT;
+		}
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 200000)
+			pause.tv_nsec *= 2;
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult event_wait(struct event *e)
 {
 	CUresult r;
@@ -380,7 +413,8 @@ CUresult event_wait(struct event *e)
 	if (is_done(e))
 		return CUDA_SUCCESS;
 	start = lock_now_ns();
-	r = real.cuEventSynchronize(e->handle);
+	r = context_has_host_functions() ? poll_done(e) :
+		real.cuEventSynchronize(e->handle);
 	stat_add(wait_ns, lock_now_ns() - start);
 	if (r == CUDA_SUCCESS)
 		__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);

@@ -93,8 +93,15 @@ struct event *event_get(struct event *e);
 void event_put(struct event *e);	/* NULL is fine */
 /* Whether it is complete; never blocks. */
 bool event_query(struct event *e);
-/* Blocks until complete.  No lock of ours may be held. */
+/*
+ * Blocks until complete.  No lock of ours may be held.  Once the program has
+ * queued host functions, a stream may wait for this very thread; then the wait
+ * ends after wait_ms with CUDA_ERROR_LAUNCH_TIMEOUT.
+ */
 CUresult event_wait(struct event *e);
+/* The program queued a host function or a wait for a value. */
+void context_host_function(void);
+bool context_has_host_functions(void);
 /* Makes stream s wait for e; nothing to do where it is complete. */
 CUresult event_order(struct event *e, CUstream s);
 

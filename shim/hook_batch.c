@@ -186,6 +186,7 @@ BATCH_3D_V2(cuMemcpy3DBatchAsync_v2_ptsz, ISSUE_PTSZ(s))
 		CUresult r = init_active() ? issue_fix(p, sizeof(value)) : \
 			CUDA_SUCCESS; \
 		\
+		issue_host_function(); \
 		return r != CUDA_SUCCESS ? r : REAL(symbol)(s, p, value, \
 			flags); \
 	}

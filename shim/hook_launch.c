@@ -102,3 +102,22 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx,
 		shared, s, params);
 	return issue_end(&i, r);
 }
+
+/* ---- host functions: a stream may wait for the program's own threads ---- */
+
+#define HOST_FUNCTION(symbol, args, pass) \
+	EXPORT CUresult symbol args \
+	{ \
+		if (init_active()) \
+			issue_host_function(); \
+		return REAL(symbol) pass; \
+	}
+
+HOST_FUNCTION(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *data),
+	(s, fn, data))
+HOST_FUNCTION(cuLaunchHostFunc_ptsz, (CUstream s, CUhostFn fn, void *data),
+	(s, fn, data))
+HOST_FUNCTION(cuStreamAddCallback, (CUstream s, CUstreamCallback fn,
+	void *data, unsigned int flags), (s, fn, data, flags))
+HOST_FUNCTION(cuStreamAddCallback_ptsz, (CUstream s, CUstreamCallback fn,
+	void *data, unsigned int flags), (s, fn, data, flags))

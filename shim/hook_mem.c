@@ -84,3 +84,53 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size,
 		*size = n;
 	return CUDA_SUCCESS;
 }
+
+/* ---- in stream order ---- */
+
+#define ALLOC_ASYNC(symbol, order) \
+	EXPORT CUresult symbol(CUdeviceptr *p, size_t size, CUstream s) \
+	{ \
+		CUresult r; \
+		bool native; \
+		\
+		if (!init_active()) \
+			return REAL(symbol)(p, size, s); \
+		r = issue_alloc_async(p, size, order, &native); \
+		if (!native) \
+			return r; \
+		r = real.symbol(p, size, s); \
+		if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(size)) \
+			r = real.symbol(p, size, s); \
+		issue_native(r, p, size); \
+		return r; \
+	}
+#define FREE_ASYNC(symbol, order) \
+	EXPORT CUresult symbol(CUdeviceptr p, CUstream s) \
+	{ \
+		CUresult r; \
+		bool native; \
+		\
+		if (!init_active()) \
+			return REAL(symbol)(p, s); \
+		r = issue_free_async(p, order, &native); \
+		return native ? real.symbol(p, s) : r; \
+	}
+/* Memory of a pool the program made itself may be shared; it is not ours. */
+#define ALLOC_POOL(symbol) \
+	EXPORT CUresult symbol(CUdeviceptr *p, size_t size, \
+		CUmemoryPool pool, CUstream s) \
+	{ \
+		CUresult r = REAL(symbol)(p, size, pool, s); \
+		\
+		if (r == CUDA_ERROR_OUT_OF_MEMORY && init_active() && \
+		    issue_make_room(size)) \
+			r = real.symbol(p, size, pool, s); \
+		return r; \
+	}
+
+ALLOC_ASYNC(cuMemAllocAsync, ISSUE_LEGACY(s))
+ALLOC_ASYNC(cuMemAllocAsync_ptsz, ISSUE_PTSZ(s))
+FREE_ASYNC(cuMemFreeAsync, ISSUE_LEGACY(s))
+FREE_ASYNC(cuMemFreeAsync_ptsz, ISSUE_PTSZ(s))
+ALLOC_POOL(cuMemAllocFromPoolAsync)
+ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz)

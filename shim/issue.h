@@ -106,6 +106,10 @@ CUresult issue_end(struct issue *i, CUresult r);
 CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native);
 /* cuMemFree; *native as above. */
 CUresult issue_free(CUdeviceptr p, bool *native);
+/* The same in stream order. */
+CUresult issue_alloc_async(CUdeviceptr *p, size_t size, CUstream s,
+	bool *native);
+CUresult issue_free_async(CUdeviceptr p, CUstream s, bool *native);
 /*
  * The driver had no memory for a request of its own of about `size` bytes.
  * true: some was given back to it, so trying again makes sense.
@@ -129,6 +133,8 @@ void issue_context_ends(CUcontext c);
 void issue_primary_retained(CUdevice ordinal, CUcontext c);
 void issue_primary_resets(CUdevice ordinal);
 void issue_primary_released(CUdevice ordinal);
+/* Before a host function, or a wait for a value, is queued. */
+void issue_host_function(void);
 void issue_module_unloaded(void);
 /* Whether a stream may begin to capture; false: *r says why not. */
 bool issue_may_capture(CUresult *r);

@@ -10,7 +10,7 @@
 #include "shim/chunk.h"
 #include "shim/conf.h"
 #include "shim/init.h"
-#include "shim/issue.h"
+#include "shim/issue_int.h"
 #include "shim/kernarg.h"
 #include "shim/log.h"
 #include "shim/stats.h"
@@ -121,17 +121,19 @@ static CUresult twin_create(CUdeviceptr *twin)
 }
 
 static CUresult alloc_make(struct device *d, struct context *c, size_t size,
-	CUdeviceptr *p)
+	bool async, CUdeviceptr *p)
 {
 	struct alloc *a = alloc_create(d, c, size);
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
 
 	if (a == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = twin_create(&a->twin);
+	a->async = async;
+	if (!async)
+		r = twin_create(&a->twin);
 	if (r == CUDA_SUCCESS) {
 		r = tenancy_back(d, a);
-		if (r != CUDA_SUCCESS)
+		if (r != CUDA_SUCCESS && !async)
 			real.cuMemFree_v2(a->twin);
 	}
 	if (r != CUDA_SUCCESS) {
@@ -147,7 +149,41 @@ static CUresult alloc_make(struct device *d, struct context *c, size_t size,
 	return CUDA_SUCCESS;
 }
 
-CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native)
+static CUresult alloc_end(struct device *d, struct alloc *a, bool quiet,
+	bool alive)
+{
+	CUdeviceptr twin = a->twin;
+	CUresult r = CUDA_SUCCESS;
+
+	tenancy_drop(d, a, quiet);
+	stat_sub(managed_bytes, a->size);
+	alloc_destroy(d, a);
+	if (twin != 0 && alive)
+		r = real.cuMemFree_v2(twin);
+	return r;
+}
+
+/*
+ * Takes back what was freed in stream order; all of it, with waiting, where
+ * `wait`.  true: there was some.
+ */
+static bool reap(struct device *d, bool wait)
+{
+	struct alloc *a;
+	bool any = false;
+
+	while ((a = alloc_freed_take(d, wait)) != NULL) {
+		event_wait(a->freed);
+		event_put(a->freed);
+		a->freed = NULL;
+		alloc_end(d, a, true, true);
+		any = true;
+	}
+	return any;
+}
+
+static CUresult alloc_any(CUdeviceptr *p, size_t size, bool async,
+	bool *native)
 {
 	struct device *d;
 	struct context *c;
@@ -164,22 +200,59 @@ CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native)
 		return CUDA_SUCCESS;
 	}
 	*native = false;
-	r = alloc_make(d, c, size, p);
+	reap(d, false);
+	r = alloc_make(d, c, size, async, p);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && reap(d, true))
+		r = alloc_make(d, c, size, async, p);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
 		say_full(d, size);
 	init_leave();
 	return r;
 }
 
-static CUresult alloc_end(struct device *d, struct alloc *a)
+CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native)
 {
-	CUdeviceptr twin = a->twin;
-	CUresult r;
+	return alloc_any(p, size, false, native);
+}
 
-	tenancy_drop(d, a);
-	stat_sub(managed_bytes, a->size);
-	alloc_destroy(d, a);
-	r = real.cuMemFree_v2(twin);
+CUresult issue_alloc_async(CUdeviceptr *p, size_t size, CUstream s,
+	bool *native)
+{
+	*native = true;
+	/* In a capture it becomes a node of the graph, which is the driver's. */
+	if (issue_is_capturing(s))
+		return CUDA_SUCCESS;
+	return alloc_any(p, size, true, native);
+}
+
+CUresult issue_free_async(CUdeviceptr p, CUstream s, bool *native)
+{
+	struct device *d = device_find(p);
+	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
+	struct context *c;
+	struct event *e;
+	CUresult r = CUDA_ERROR_INVALID_CONTEXT;
+
+	*native = d == NULL;
+	if (d == NULL)
+		return CUDA_SUCCESS;
+	if (a == NULL || !a->async || a->base != p)
+		return CUDA_ERROR_INVALID_VALUE;
+	init_enter();
+	c = context_current();
+	e = c == NULL ? NULL : event_record(c, s, &r);
+	if (e != NULL) {
+		a = alloc_claim(d, p);
+		if (a != NULL) {
+			alloc_freed_add(d, a, e);
+			r = CUDA_SUCCESS;
+		} else {
+			event_put(e);
+			r = CUDA_ERROR_INVALID_VALUE;
+		}
+		reap(d, false);
+	}
+	init_leave();
 	return r;
 }
 
@@ -196,7 +269,8 @@ CUresult issue_free(CUdeviceptr p, bool *native)
 	if (a == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	init_enter();
-	r = alloc_end(d, a);
+	r = alloc_end(d, a, false, true);
+	reap(d, false);
 	init_leave();
 	return r;
 }
@@ -210,6 +284,7 @@ bool issue_make_room(size_t size)
 	if (d == NULL || __atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
 		return false;
 	init_enter();
+	reap(d, true);
 	got = tenancy_reclaim(d, size);
 	init_leave();
 	if (got > 0)
@@ -304,13 +379,9 @@ static void free_all_of(struct context *c, bool alive)
 
 		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
 			continue;
-		while ((a = alloc_claim_of(d, c)) != NULL) {
-			tenancy_drop(d, a);
-			stat_sub(managed_bytes, a->size);
-			if (alive)
-				real.cuMemFree_v2(a->twin);
-			alloc_destroy(d, a);
-		}
+		reap(d, true);
+		while ((a = alloc_claim_of(d, c)) != NULL)
+			alloc_end(d, a, false, alive);
 	}
 }
 
@@ -359,6 +430,11 @@ void issue_primary_released(CUdevice ordinal)
 		free_all_of(c, false);
 	}
 	init_leave();
+}
+
+void issue_host_function(void)
+{
+	context_host_function();
 }
 
 void issue_module_unloaded(void)

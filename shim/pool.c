@@ -166,6 +166,17 @@ static bool slot_usable(const struct device *d, uint32_t i)
 		d->pages[slot->page].stamp != t->stamp;
 }
 
+/* With host functions about, a reader may never finish without us. */
+static bool slot_waits(struct slot *slot)
+{
+	if (!context_has_host_functions())
+		return false;
+	for (uint32_t i = 0; i < slot->nr_readers; i++)
+		if (!event_query(slot->readers[i].event))
+			return true;
+	return false;
+}
+
 /*
  * The next slot of the ring.  A tenant that was hit since the hand last came
  * by is passed over once: what every layer uses stays, what a cycle uses once
@@ -180,6 +191,8 @@ static uint32_t ring_next(struct device *d)
 
 		t->hand = (i + 1) % t->nr_slots;
 		if (!slot_usable(d, i))
+			continue;
+		if (k < t->nr_slots && slot_waits(&t->slots[i]))
 			continue;
 		if (t->slots[i].used && k < t->nr_slots) {
 			t->slots[i].used = false;

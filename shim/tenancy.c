@@ -389,7 +389,7 @@ void drop_page(struct device *d, uint32_t page, bool lost)
 	page_word_set(d, page, 0);
 }
 
-CUresult tenancy_drop(struct device *d, struct alloc *a)
+CUresult tenancy_drop(struct device *d, struct alloc *a, bool quiet)
 {
 	struct event **events = malloc((2 * (size_t)a->nr_pages + 1) *
 		sizeof(*events));
@@ -403,7 +403,7 @@ CUresult tenancy_drop(struct device *d, struct alloc *a)
 		n = drop_events(d, a, events);
 	lock_release(&d->pool_lock);
 
-	r = context_quiesce(d);
+	r = quiet ? CUDA_SUCCESS : context_quiesce(d);
 	for (size_t i = 0; i < n; i++) {
 		event_wait(events[i]);
 		event_put(events[i]);

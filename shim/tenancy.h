@@ -57,10 +57,11 @@ void tenancy_apply(struct device *d, const struct layout *l);
  */
 CUresult tenancy_back(struct device *d, struct alloc *a) WARN_UNUSED;
 /*
- * Takes all of it back: waits for everything issued on the device, unmaps,
- * frees arena ranges.  The caller has claimed the allocation.
+ * Takes all of it back: waits for everything issued on the device (unless
+ * `quiet`: the caller knows that all its users have finished), unmaps, frees
+ * arena ranges.  The caller has claimed the allocation.
  */
-CUresult tenancy_drop(struct device *d, struct alloc *a);
+CUresult tenancy_drop(struct device *d, struct alloc *a, bool quiet);
 
 /*
  * Makes the set present and ordered before what the stream does next, pins it
