@@ -183,12 +183,14 @@ SOFTCUDA_SRCS := \
 	test/softcuda/event.c \
 	test/softcuda/exports.c \
 	test/softcuda/function.c \
+	test/softcuda/hostfn.c \
 	test/softcuda/hostmem.c \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
 	test/softcuda/memcpy.c \
 	test/softcuda/memcpy1d.c \
 	test/softcuda/memcpy2d.c \
+	test/softcuda/memop.c \
 	test/softcuda/memory.c \
 	test/softcuda/memset.c \
 	test/softcuda/module.c \
@@ -223,6 +225,7 @@ E2E := \
 	copy2d \
 	copy3d \
 	decoder \
+	hostfunc \
 	layers \
 	matmul \
 	memset \
@@ -237,6 +240,23 @@ E2E := \
 	train \
 	vecadd \
 	vmm \
+	# EOL
+
+# Questions to a real driver; nothing of it is linked in.
+PROBE_SRCS := \
+	test/gpu/probe.c \
+	test/gpu/probe_calls.c \
+	test/gpu/probe_capture.c \
+	test/gpu/probe_copy.c \
+	test/gpu/probe_cost.c \
+	test/gpu/probe_dev.c \
+	test/gpu/probe_entry.c \
+	test/gpu/probe_graph.c \
+	test/gpu/probe_order.c \
+	test/gpu/probe_out.c \
+	test/gpu/probe_pin.c \
+	test/gpu/probe_vmm.c \
+	test/gpu/probe_wait.c \
 	# EOL
 
 UNIT := \
@@ -455,6 +475,16 @@ $(B)/bench/bench_ptx: $(call obj,test/bench/bench_ptx.c $(PTX_SRCS))
 
 bench: $(B)/bench/bench_launch $(B)/bench/bench_ptx $(B)/libballast.so
 	$(Q)B=$(B) test/bench/run.sh
+
+# ---- the probes of a real GPU ---------------------------------------------------
+
+$(B)/gpu/probe: $(call obj,$(PROBE_SRCS))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -lpthread -ldl
+
+check-gpu:
+	$(Q)B=$(B) test/gpu/run.sh
 
 # ---- the dispatch tests' programs, on the null driver -------------------------
 

@@ -5,7 +5,7 @@
  */
 #include "test/softcuda/call.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
 static __thread struct thread *self;
+static __thread bool forbidden;
 static unsigned nr_threads_seen;
 static atomic_uint nr_threads;		/* alive and seen */
 static atomic_ullong nr_calls;
@@ -240,6 +241,11 @@ CUresult call_begin(struct call *c, const char *name, unsigned need)
 	c->result = CUDA_SUCCESS;
 	c->start_ns = sim_now();
 	stats.calls++;
+	if (forbidden) {
+		c->result = need == CALL_ANY ? CUDA_SUCCESS
+			: CUDA_ERROR_NOT_PERMITTED;
+		return c->result;
+	}
 	if (atomic_load(&initialized) && !forked)
 		sim_spend((uint64_t)knobs.call_ns);
 	if (need != CALL_ANY)
@@ -259,6 +265,24 @@ CUresult call_end(struct call *c)
 		trace_call(c->name, c->thread->number, c->start_ns);
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+bool call_wait(pthread_cond_t *cond, uint64_t ns)
+{
+	struct timespec until;
+
+	if (!ns)
+		return !pthread_cond_wait(cond, &lock);
+	clock_gettime(CLOCK_REALTIME, &until);
+	ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(ns / 1000000000u);
+	until.tv_nsec = (long)(ns % 1000000000u);
+	return pthread_cond_timedwait(cond, &lock, &until) != ETIMEDOUT;
+}
+
+void call_forbid(void)
+{
+	forbidden = true;
 }
 
 struct thread *call_thread(void)

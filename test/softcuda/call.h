@@ -11,6 +11,7 @@
 #ifndef SOFTCUDA_CALL_H
 #define SOFTCUDA_CALL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -58,6 +59,14 @@ struct race_clock *call_clock(void);
 uint32_t call_actor(void);
 /* The host knows that what has clock `c` is done. */
 void call_learn(const struct race_clock *c);
+
+/*
+ * Drops the lock until `cond` is signalled, or for `ns` of real time (0: any
+ * time); false when that is over.
+ */
+bool call_wait(pthread_cond_t *cond, uint64_t ns);
+/* The calling thread runs the program's host functions: it may not call us. */
+void call_forbid(void);
 
 /* cuInit has succeeded; the process is ending (both device.c). */
 void call_set_initialized(void);

@@ -50,13 +50,18 @@ void context_kill(struct context *ctx, CUresult error)
 
 CUresult context_synchronize(struct context *ctx)
 {
+	struct race_clock seen = { 0 };
 	struct stream *s;
 
 	stats.syncs++;
+	if (knobs.race) {
+		race_clock_join(&seen, &ctx->retired);
+		DL_FOREACH2(ctx->streams, s, ctx_next)
+			race_clock_join(&seen, &s->clock);
+	}
 	sim_wait_context(ctx);
-	DL_FOREACH2(ctx->streams, s, ctx_next)
-		call_learn(&s->clock);
-	call_learn(&ctx->retired);
+	call_learn(&seen);
+	race_clock_free(&seen);
 	return ctx->error;
 }
 
@@ -84,6 +89,8 @@ static CUresult bring_up(struct context *ctx, unsigned flags)
 static void tear_down(struct context *ctx)
 {
 	context_synchronize(ctx);
+	if (!ctx->alive)
+		return;
 	event_context_end(ctx);
 	stream_context_end(ctx);
 	module_context_end(ctx);

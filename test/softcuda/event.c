@@ -221,15 +221,22 @@ CUresult cuEventQuery(CUevent event)
 static CUresult synchronize(CUevent handle)
 {
 	struct event *e = object_find(handle, OBJECT_EVENT);
+	struct context *ctx;
+	struct op *op;
 
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (e->op) {
+	ctx = e->context;
+	op = e->op;
+	if (op) {
+		/* The event may be recorded anew, or die, meanwhile. */
+		op_get(op);
 		stats.syncs++;
-		sim_wait(e->op);
-		call_learn(&e->op->clock);
+		sim_wait(op);
+		call_learn(&op->clock);
+		op_put(op);
 	}
-	return e->context->error;
+	return ctx->error;
 }
 
 CUresult cuEventSynchronize(CUevent event)

@@ -160,6 +160,9 @@ static CUresult free_host(void *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	context_synchronize(h->context);
 	sim_wait_context(NULL);
+	h = hostmem_find((uintptr_t)p);
+	if (!h)
+		return CUDA_ERROR_INVALID_VALUE;
 	drop(h);
 	return CUDA_SUCCESS;
 }

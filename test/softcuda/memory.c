@@ -215,9 +215,11 @@ CUresult memory_free(CUdeviceptr address)
 
 	if (!memory_range(address, &range) || range.address != address)
 		return CUDA_ERROR_INVALID_VALUE;
-	m = range.map;
-	context_synchronize(m->context);
+	context_synchronize(range.map->context);
 	sim_wait_context(NULL);
+	if (!memory_range(address, &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	m = range.map;
 	stats.frees++;
 	if (m->region->kind == REGION_SLAB)
 		free_small(m->region->slab, address);

@@ -338,7 +338,9 @@ static CUresult unload_handle(CUmodule handle)
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
 	context_synchronize(m->context);
-	unload(m);
+	m = object_find(handle, OBJECT_MODULE);
+	if (m)
+		unload(m);
 	return CUDA_SUCCESS;
 }
 

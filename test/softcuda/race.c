@@ -420,6 +420,28 @@ uint64_t race_last_write(const struct shadow *shadow, uint64_t offset,
 	return when;
 }
 
+void race_acquire(const struct shadow *shadow, uint64_t offset, uint64_t size,
+	struct race_clock *c)
+{
+	uint32_t from = (uint32_t)(offset % PAGE);
+	const struct race_stamp *w;
+	const struct page *p;
+	size_t i;
+
+	if (!shadow || offset / PAGE >= shadow->nr
+	    || !shadow->page[offset / PAGE])
+		return;
+	p = shadow->page[offset / PAGE];
+	for (i = 0; i < p->nr; i++) {
+		w = p->seg[i].writer;
+		if (!w || p->seg[i].to <= from || p->seg[i].from >= from + size)
+			continue;
+		widen(c, w->actor + 1);
+		if (c->tick[w->actor] < w->tick)
+			c->tick[w->actor] = w->tick;
+	}
+}
+
 void race_forget(struct shadow *shadow, uint64_t offset, uint64_t size)
 {
 	struct merge m = { .stamp = NULL };

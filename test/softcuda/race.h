@@ -61,6 +61,13 @@ void race_touch_done(struct race_stamp *stamp, const struct race_clock *c);
 uint64_t race_last_write(const struct shadow *shadow, uint64_t offset,
 	uint64_t size);
 
+/*
+ * Whoever has clock `c` has seen the values that stand there: it is ordered
+ * after those who wrote them.  The bytes lie within one aligned word.
+ */
+void race_acquire(const struct shadow *shadow, uint64_t offset, uint64_t size,
+	struct race_clock *c);
+
 /* The bytes got a new life: nothing earlier counts. */
 void race_forget(struct shadow *shadow, uint64_t offset, uint64_t size);
 void race_shadow_free(struct shadow *shadow);

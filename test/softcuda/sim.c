@@ -7,9 +7,11 @@
  */
 #include "test/softcuda/sim.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "test/softcuda/call.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/object.h"
 #include "test/softcuda/report.h"
@@ -17,6 +19,12 @@
 
 #define MAX_DEVICES 8
 #define MAX_SERVERS 4
+/*
+ * How long the clock stands still for a host function, in real time.  One that
+ * waits for another thread of the program must not stop that thread's calls.
+ */
+#define PATIENCE_NS 100000000u
+#define POLL_NS 100000u
 
 struct engine {
 	struct op *queue, *tail;
@@ -28,6 +36,9 @@ static struct op *pending;
 static uint64_t now_ns;
 static uint64_t next_number;
 static uint64_t jitter_state;
+static struct op *waiters;		/* for a value in memory */
+static unsigned nr_late;
+static pthread_cond_t outside = PTHREAD_COND_INITIALIZER;
 
 struct op *op_create(const struct op_type *type, size_t size)
 {
@@ -78,7 +89,8 @@ struct op *sim_pending(void)
 
 static unsigned nr_servers(enum engine_kind kind)
 {
-	return kind == ENGINE_COMPUTE ? 1 : (unsigned)knobs.copy_engines;
+	return kind == ENGINE_COMPUTE || kind == ENGINE_HOST ? 1
+		: (unsigned)knobs.copy_engines;
 }
 
 /* xorshift64*; durations vary evenly within the knob's bounds. */
@@ -131,7 +143,33 @@ static void make_ready(struct op *op)
 	op->end_ns = now_ns;
 	if (op->type->start)
 		op->type->start(op);
+	if (op->type->may_end && !op->type->may_end(op)) {
+		op->state = OP_RUNNING;
+		op->next = NULL;
+		LL_APPEND(waiters, op);
+		return;
+	}
 	finish(op);
+}
+
+/* Values that have come; each may let something write the next one. */
+static void poll_waiters(void)
+{
+	struct op *op, *next;
+	bool again;
+
+	do {
+		again = false;
+		for (op = waiters; op && !again; op = next) {
+			next = op->next;
+			if (!op->type->may_end(op))
+				continue;
+			LL_DELETE(waiters, op);
+			op->end_ns = now_ns;
+			finish(op);
+			again = true;
+		}
+	} while (again);
 }
 
 /*
@@ -159,6 +197,10 @@ static void finish(struct op *op)
 		DL_DELETE2(pending, op, pend_prev, pend_next);
 		for (i = 0; i < op->nr_followers; i++) {
 			f = op->followers[i];
+			if (op->acquired) {
+				race_clock_join(&f->clock, &op->clock);
+				f->acquired = true;
+			}
 			if (!--f->nr_blockers && f->state == OP_BLOCKED
 			    && f->number)
 				make_ready(f);
@@ -223,7 +265,10 @@ static void start_ready(void)
 				start_one(&engines[d][k], s, k);
 }
 
-/* The server whose operation ends first, or NULL when all are idle. */
+/*
+ * The server whose operation ends first, or NULL when all are idle or wait for
+ * something outside whose time was up long ago.
+ */
 static struct op **next_end(void)
 {
 	struct op **best = NULL, **slot;
@@ -234,7 +279,7 @@ static struct op **next_end(void)
 		for (k = 0; k < NR_ENGINES; k++) {
 			for (s = 0; s < nr_servers(k); s++) {
 				slot = &engines[d][k].running[s];
-				if (*slot && (!best
+				if (*slot && !(*slot)->late && (!best
 				    || (*slot)->end_ns < (*best)->end_ns
 				    || ((*slot)->end_ns == (*best)->end_ns
 				    && (*slot)->number < (*best)->number)))
@@ -245,6 +290,18 @@ static struct op **next_end(void)
 	return best;
 }
 
+/* Waits for what `op` waits for, not longer than is good for the others. */
+static void be_patient(struct op *op)
+{
+	op_get(op);
+	if (!call_wait(&outside, PATIENCE_NS) && op->state == OP_RUNNING
+	    && !op->late && !op->type->may_end(op)) {
+		op->late = true;
+		nr_late++;
+	}
+	op_put(op);
+}
+
 /* One instant: everything that ends then.  False when nothing is running. */
 static bool step(uint64_t until)
 {
@@ -253,15 +310,45 @@ static bool step(uint64_t until)
 
 	if (!slot || (*slot)->end_ns > until)
 		return false;
+	if ((*slot)->type->may_end && !(*slot)->type->may_end(*slot)) {
+		be_patient(*slot);
+		return true;
+	}
 	now_ns = (*slot)->end_ns;
-	while (slot && (*slot)->end_ns == now_ns) {
+	while (slot && (*slot)->end_ns == now_ns && (!(*slot)->type->may_end
+	    || (*slot)->type->may_end(*slot))) {
 		op = *slot;
 		*slot = NULL;
 		finish(op);
 		slot = next_end();
 	}
+	poll_waiters();
 	start_ready();
 	return true;
+}
+
+/* False when nothing will ever happen. */
+static bool advance(void)
+{
+	if (step(UINT64_MAX))
+		return true;
+	if (!nr_late && !waiters)
+		return false;
+	call_wait(&outside, POLL_NS);
+	poll_waiters();
+	start_ready();
+	return true;
+}
+
+void sim_outside_done(struct op *op)
+{
+	if (op->late) {
+		op->late = false;
+		nr_late--;
+		if (op->end_ns < now_ns)
+			op->end_ns = now_ns;
+	}
+	pthread_cond_broadcast(&outside);
 }
 
 void sim_submit(struct op *op)
@@ -273,6 +360,7 @@ void sim_submit(struct op *op)
 	DL_APPEND2(pending, op, pend_prev, pend_next);
 	if (!op->nr_blockers)
 		make_ready(op);
+	poll_waiters();
 	start_ready();
 }
 
@@ -280,15 +368,20 @@ void sim_spend(uint64_t ns)
 {
 	uint64_t until = now_ns + ns;
 
+	poll_waiters();
+	start_ready();
 	while (step(until))
 		continue;
-	now_ns = until;
+	/* Another thread may have been here meanwhile. */
+	if (now_ns < until)
+		now_ns = until;
+	poll_waiters();
 	start_ready();
 }
 
 void sim_wait(struct op *op)
 {
-	while (op->state != OP_DONE && step(UINT64_MAX))
+	while (op->state != OP_DONE && advance())
 		continue;
 	if (op->state != OP_DONE)
 		report_rule("driver", "operation %llu can never complete",
@@ -297,12 +390,14 @@ void sim_wait(struct op *op)
 
 void sim_wait_context(struct context *ctx)
 {
+	uint64_t last = next_number;
 	struct op *op;
 	bool found;
 
 	do {
 		found = false;
 		for (op = pending; op && !found; op = op->pend_next)
-			found = !ctx || op->context == ctx;
-	} while (found && step(UINT64_MAX));
+			found = op->number <= last
+				&& (!ctx || op->context == ctx);
+	} while (found && advance());
 }

@@ -4,6 +4,8 @@
  * other operations, then for an engine of their device, take the time their
  * cost model says, and have their effect.  The simulation runs only inside
  * driver calls, which makes a single-threaded program exactly repeatable.
+ * While it waits for something outside, sim_spend and sim_wait drop the lock:
+ * what a caller looked up before must be looked up again.
  * Knows nothing of memory, streams or kernels.  Guarded by the driver's lock.
  */
 #ifndef SOFTCUDA_SIM_H
@@ -19,6 +21,7 @@ enum engine_kind {
 	ENGINE_H2D,
 	ENGINE_D2H,
 	ENGINE_COMPUTE,
+	ENGINE_HOST,			/* host functions, one at a time */
 	NR_ENGINES,
 	ENGINE_NONE = NR_ENGINES,	/* takes no time */
 };
@@ -43,6 +46,11 @@ struct op_type {
 	void (*finish)(struct op *op);
 	/* Frees what the subtype owns.  May be NULL. */
 	void (*release)(struct op *op);
+	/*
+	 * Something outside the simulation has let it end: a host function
+	 * has returned, a value has come.  NULL: nothing is waited for.
+	 */
+	bool (*may_end)(struct op *op);
 };
 
 /* Embedded first in the operations of memcpy.c and launch.c. */
@@ -56,6 +64,8 @@ struct op {
 	uint64_t number;		/* in order of submission */
 	uint64_t stream_id;
 	uint64_t submit_ns, ready_ns, start_ns, end_ns;
+	bool late;			/* its time is up, but see may_end */
+	bool acquired;			/* `clock` grew after submission */
 	unsigned nr_blockers;
 	struct op **followers;		/* counted */
 	size_t nr_followers, cap_followers;
@@ -81,11 +91,14 @@ void sim_submit(struct op *op);
 void sim_spend(uint64_t ns);
 /* Runs until `op` is done; the clock goes on to then. */
 void sim_wait(struct op *op);
-/* All of a context's operations; NULL means everything. */
+/* All of a context's operations up to now; NULL means everything. */
 void sim_wait_context(struct context *ctx);
 
 /* The operations not yet done, oldest first: op->pend_next until NULL. */
 struct op *sim_pending(void);
+
+/* What `op` waits for has come; anyone who waits looks again. */
+void sim_outside_done(struct op *op);
 
 /* Told by sim.c when an operation is done (stream.c defines it). */
 void stream_op_done(struct op *op);

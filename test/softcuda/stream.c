@@ -142,6 +142,8 @@ void stream_op_done(struct op *op)
 	struct stream *s = op->stream;
 
 	op->stream = NULL;
+	if (s && op->acquired)
+		race_clock_join(&s->clock, &op->clock);
 	if (s)
 		put(s);
 }
@@ -165,19 +167,37 @@ static bool covers(const struct stream *s, const struct stream *other)
 		&& other->kind != STREAM_NON_BLOCKING);
 }
 
+/* Collected first: while one waits, other threads may change the list. */
 CUresult stream_synchronize(struct stream *s)
 {
+	struct context *ctx = s->context;
+	struct race_clock seen = { 0 };
+	struct op **op = NULL;
+	size_t nr = 0, cap = 0, i;
 	struct stream *other;
 
 	stats.syncs++;
-	DL_FOREACH2(s->context->streams, other, ctx_next) {
+	DL_FOREACH2(ctx->streams, other, ctx_next) {
 		if (!covers(s, other))
 			continue;
-		if (other->last)
-			sim_wait(other->last);
-		call_learn(&other->clock);
+		if (knobs.race)
+			race_clock_join(&seen, &other->clock);
+		if (!other->last)
+			continue;
+		op = object_grow(op, nr, &cap, sizeof(*op));
+		op_get(other->last);
+		op[nr++] = other->last;
 	}
-	return s->context->error;
+	for (i = 0; i < nr; i++) {
+		sim_wait(op[i]);
+		if (op[i]->acquired)
+			race_clock_join(&seen, &op[i]->clock);
+		op_put(op[i]);
+	}
+	free(op);
+	call_learn(&seen);
+	race_clock_free(&seen);
+	return ctx->error;
 }
 
 void stream_context_end(struct context *ctx)

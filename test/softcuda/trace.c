@@ -17,7 +17,8 @@ static FILE *file;
 
 void trace_open(void)
 {
-	static const char *const engines[] = { "H2D", "D2H", "compute" };
+	static const char *const engines[] = { "H2D", "D2H", "compute",
+		"host functions" };
 	int d, k;
 
 	if (!knobs.trace)

@@ -398,11 +398,11 @@ static CUresult unmap(CUdeviceptr address, size_t size)
 
 	if (r)
 		return r;
+	if (knobs.unmap_waits)
+		sim_wait_context(NULL);
 	if (!size || address + size < address
 	    || !whole_mappings(address, size, "unmap", "cuMemUnmap"))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (knobs.unmap_waits)
-		sim_wait_context(NULL);
 	for (at = address; at < address + size; at = next) {
 		m = space_find(at);
 		next = at + m->size;
