@@ -26,7 +26,7 @@
 #define LEVELS 16
 #define BISECT_STEPS 30
 #define ANNEAL_STEPS 20000
-#define MOST_JUMPS 20000000
+#define MOST_JUMPS 4000000
 
 struct variable {
 	const struct tensor_statistics *t;
