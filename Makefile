@@ -94,6 +94,7 @@ STATE_SRCS := \
 	shim/fix.c \
 	shim/issue.c \
 	shim/issue_mem.c \
+	shim/issue_pointer.c \
 	shim/issue_touch.c \
 	shim/kernarg.c \
 	shim/mover.c \
@@ -113,6 +114,7 @@ HOOK_SRCS := \
 	shim/hook_launch.c \
 	shim/hook_mem.c \
 	shim/hook_module.c \
+	shim/hook_pointer.c \
 	# EOL
 
 SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)

@@ -35,6 +35,7 @@ struct allocs {
 	uint32_t nr_reuse;
 	uint32_t max_reuse;
 	struct gap *gaps;		/* owned */
+	uint64_t serial;		/* last one given */
 	struct alloc *freed;		/* in stream order, not yet taken back */
 };
 
@@ -176,6 +177,7 @@ struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)
 	a->nr_pages = (uint32_t)pages;
 	a->id = id;
 	a->context = c;
+	a->serial = ++s->serial;
 out:
 	lock_release(&d->alloc_lock);
 	return a;
@@ -215,6 +217,19 @@ struct alloc *alloc_of_word(struct device *d, uint64_t word)
 struct alloc *alloc_at(struct device *d, CUdeviceptr p)
 {
 	return alloc_of_word(d, device_word(d, device_page(d, p)));
+}
+
+uint32_t alloc_end_page(struct device *d)
+{
+	struct gap *g;
+	uint32_t end = d->nr_pages;
+
+	lock_acquire(&d->alloc_lock);
+	for (g = d->allocs->gaps; g != NULL; g = g->next)
+		if (g->first + g->nr == d->nr_pages)
+			end = g->first;
+	lock_release(&d->alloc_lock);
+	return end;
 }
 
 struct alloc *alloc_find(struct device *d, CUdeviceptr p)

@@ -31,6 +31,8 @@ struct alloc {
 	 */
 	uint32_t nr_unsettled;
 	bool live;		/* guarded by alloc_lock */
+	bool sync_memops;	/* the program set that attribute */
+	uint64_t serial;	/* never given twice */
 	bool async;		/* from cuMemAllocAsync; has no twin */
 	struct event *freed;	/* referenced; cuMemFreeAsync's place */
 	struct alloc *next_freed;	/* alloc_lock */
@@ -79,6 +81,9 @@ static inline uint64_t alloc_empty_word(const struct alloc *a)
  */
 uint32_t alloc_run(struct device *d, const struct alloc *a, uint32_t *page,
 	uint32_t end);
+
+/* The page behind the last that was ever given out. */
+uint32_t alloc_end_page(struct device *d);
 
 /* The live allocation that holds an address of d's window, or NULL.  No lock. */
 struct alloc *alloc_find(struct device *d, CUdeviceptr p);

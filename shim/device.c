@@ -34,18 +34,23 @@ static CUmemAllocationProp device_prop(CUdevice ordinal)
 	return prop;
 }
 
-static CUresult set_access(struct device *d, CUdeviceptr va, uint64_t size)
+CUresult device_grant(struct device *d, CUdeviceptr va, uint32_t n)
 {
-	CUmemAccessDesc desc = {
-		.location = {
-			.type = CU_MEM_LOCATION_TYPE_DEVICE,
-			.id = d->ordinal,
-		},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
+	uint32_t peers = __atomic_load_n(&d->peers, __ATOMIC_ACQUIRE);
+	CUmemAccessDesc desc[DEVICE_MAX];
+	size_t nr = 0;
 
+	for (int i = 0; i < DEVICE_MAX; i++)
+		if (i == d->ordinal || (peers & 1u << i) != 0)
+			desc[nr++] = (CUmemAccessDesc){
+				.location = {
+					.type = CU_MEM_LOCATION_TYPE_DEVICE,
+					.id = i,
+				},
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+			};
 	stat_add(map_calls, 1);
-	return real.cuMemSetAccess(va, size, &desc, 1);
+	return real.cuMemSetAccess(va, n * d->page_size, desc, nr);
 }
 
 CUresult device_map(struct device *d, CUdeviceptr va, uint32_t n,
@@ -62,7 +67,7 @@ CUresult device_map(struct device *d, CUdeviceptr va, uint32_t n,
 			break;
 	}
 	if (r == CUDA_SUCCESS)
-		r = set_access(d, va, n * d->page_size);
+		r = device_grant(d, va, n);
 	if (r != CUDA_SUCCESS && i > 0)
 		device_unmap(d, va, i);
 	return r;

@@ -123,8 +123,23 @@ void issue_memory_info(size_t *free_bytes, size_t total);
 /* cuMemGetAddressRange of a managed address; false: not ours. */
 bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size);
 
+/* Attributes of a managed pointer; false: not ours. */
+bool issue_pointer_attribute(void *data, CUpointer_attribute attr,
+	CUdeviceptr p, CUresult *r);
+bool issue_pointer_attributes(unsigned int n, CUpointer_attribute *attrs,
+	void **data, CUdeviceptr p, CUresult *r);
+bool issue_sync_memops(const void *value, CUpointer_attribute attr,
+	CUdeviceptr p, CUresult *r);
+/* Whether a pointer cannot go to another process; says so once. */
+bool issue_ipc_refused(CUdeviceptr p);
+
 /* ---- contexts, streams, modules ---- */
 
+/*
+ * The current context may use the memory of peer's device from now on:
+ * managed memory there becomes accessible too.
+ */
+CUresult issue_peer_enabled(CUcontext peer);
 void issue_stream_created(CUstream s, unsigned flags);
 void issue_stream_destroyed(CUstream s);
 /* Before a context is destroyed: frees what is managed in it. */
@@ -133,6 +148,8 @@ void issue_context_ends(CUcontext c);
 void issue_primary_retained(CUdevice ordinal, CUcontext c);
 void issue_primary_resets(CUdevice ordinal);
 void issue_primary_released(CUdevice ordinal);
+/* A kernel handle that launches may use in a function's place. */
+void issue_kernel_known(CUkernel k);
 /* Before a host function, or a wait for a value, is queued. */
 void issue_host_function(void);
 void issue_module_unloaded(void);

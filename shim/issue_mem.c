@@ -344,6 +344,28 @@ bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
 
 /* ---- contexts, streams, modules ---- */
 
+CUresult issue_peer_enabled(CUcontext peer)
+{
+	CUdevice from, to;
+	CUcontext popped;
+	CUresult r;
+
+	if (real.cuCtxGetDevice(&from) != CUDA_SUCCESS || from < 0 ||
+	    from >= DEVICE_MAX)
+		return CUDA_SUCCESS;
+	r = real.cuCtxPushCurrent_v2(peer);
+	if (r != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	if (real.cuCtxGetDevice(&to) == CUDA_SUCCESS && to != from)
+		for (int n = 0; n < __atomic_load_n(&device_nr,
+		     __ATOMIC_ACQUIRE); n++)
+			if (device_list[n]->ordinal == to && __atomic_load_n(
+			    &device_list[n]->tenancy, __ATOMIC_ACQUIRE))
+				r = tenancy_peer(device_list[n], from);
+	real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
 void issue_stream_created(CUstream s, unsigned flags)
 {
 	struct context *c;
@@ -430,6 +452,11 @@ void issue_primary_released(CUdevice ordinal)
 		free_all_of(c, false);
 	}
 	init_leave();
+}
+
+void issue_kernel_known(CUkernel k)
+{
+	kernarg_kernel_known(k);
 }
 
 void issue_host_function(void)

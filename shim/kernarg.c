@@ -40,12 +40,69 @@ static struct kernarg *lookup(CUfunction f)
 	return k;
 }
 
+/* Kernel handles, open addressing; 0 is free.  Guarded by kernarg_lock. */
+static uintptr_t *kernels GUARDED_BY(kernarg_lock);
+static size_t nr_kernels GUARDED_BY(kernarg_lock);
+static size_t max_kernels GUARDED_BY(kernarg_lock);
+
+static size_t kernel_slot(const uintptr_t *table, size_t max, uintptr_t k)
+{
+	size_t i = (size_t)((uint64_t)k * 0x9e3779b97f4a7c15ull >> 20) %
+		max;
+
+	while (table[i] != 0 && table[i] != k)
+		i = (i + 1) % max;
+	return i;
+}
+
+static bool kernels_grow(void) REQUIRES(&kernarg_lock)
+{
+	size_t max = max_kernels == 0 ? 256 : 2 * max_kernels;
+	uintptr_t *grown = calloc(max, sizeof(*grown));
+
+	if (grown == NULL)
+		return false;
+	for (size_t i = 0; i < max_kernels; i++)
+		if (kernels[i] != 0)
+			grown[kernel_slot(grown, max, kernels[i])] =
+				kernels[i];
+	free(kernels);
+	kernels = grown;
+	max_kernels = max;
+	return true;
+}
+
+void kernarg_kernel_known(CUkernel k)
+{
+	size_t i;
+
+	lock_acquire(&kernarg_lock);
+	if (2 * nr_kernels < max_kernels || kernels_grow()) {
+		i = kernel_slot(kernels, max_kernels, (uintptr_t)k);
+		nr_kernels += kernels[i] == 0;
+		kernels[i] = (uintptr_t)k;
+	}
+	lock_release(&kernarg_lock);
+}
+
+static bool is_kernel(CUfunction f)
+{
+	bool found;
+
+	lock_acquire(&kernarg_lock);
+	found = max_kernels > 0 && kernels[kernel_slot(kernels, max_kernels,
+		(uintptr_t)f)] != 0;
+	lock_release(&kernarg_lock);
+	return found;
+}
+
 /* Asks the driver.  Until an index is refused there is one more parameter. */
 static struct kernarg *inquire(CUfunction f)
 {
 	struct kernarg *k = calloc(1, sizeof(*k)), *grown;
 	size_t offset, size;
 	CUresult r = CUDA_SUCCESS;
+	bool kernel = is_kernel(f);
 	uint32_t i;
 
 	if (k == NULL)
@@ -53,7 +110,9 @@ static struct kernarg *inquire(CUfunction f)
 	k->function = f;
 	k->generation = UINT32_MAX;
 	for (i = 0; i < MAX_PARAMS; i++) {
-		r = real.cuFuncGetParamInfo(f, i, &offset, &size);
+		r = kernel ? real.cuKernelGetParamInfo((CUkernel)f, i,
+			&offset, &size) :
+			real.cuFuncGetParamInfo(f, i, &offset, &size);
 		if (r != CUDA_SUCCESS)
 			break;
 		if (offset + size > k->params_size)
@@ -73,7 +132,8 @@ static struct kernarg *inquire(CUfunction f)
 			.index = i,
 		};
 	}
-	k->known = r == CUDA_ERROR_INVALID_VALUE && api_has(
+	k->known = r == CUDA_ERROR_INVALID_VALUE && api_has(kernel ?
+		(const void *)real.cuKernelGetParamInfo :
 		(const void *)real.cuFuncGetParamInfo);
 	if (!k->known)
 		log_warn("parameters of function %p are unknown (%s): what it "

@@ -33,6 +33,11 @@ struct kernarg {
 /* The record of a function; NULL only without host memory.  Any thread. */
 const struct kernarg *kernarg_find(CUfunction f);
 /*
+ * A CUkernel that the program may launch in place of a CUfunction: its layout
+ * is asked for by another call.
+ */
+void kernarg_kernel_known(CUkernel k);
+/*
  * After a module was unloaded: handles of its functions may come back as other
  * functions, so every layout is asked for again.
  */

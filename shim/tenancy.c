@@ -421,6 +421,37 @@ CUresult tenancy_drop(struct device *d, struct alloc *a, bool quiet)
 	return r;
 }
 
+/* ---- other devices ---- */
+
+static bool any_moving(const struct device *d, uint32_t nr_pages)
+{
+	for (uint32_t page = 0; page < nr_pages; page++)
+		if (page_tier(d, page) != TIER_NONE &&
+		    d->pages[page].state == PAGE_MOVING)
+			return true;
+	return false;
+}
+
+CUresult tenancy_peer(struct device *d, CUdevice ordinal)
+{
+	uint32_t end = alloc_end_page(d);
+	uint64_t deadline = tenancy_deadline();
+	CUresult r = CUDA_SUCCESS;
+
+	__atomic_fetch_or(&d->peers, 1u << ordinal, __ATOMIC_ACQ_REL);
+	lock_acquire(&d->pool_lock);
+	/* Who maps now may have looked before the bit was set. */
+	while (any_moving(d, end))
+		if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
+			break;
+	for (uint32_t page = 0; page < end && r == CUDA_SUCCESS; page++)
+		if (page_tier(d, page) != TIER_NONE &&
+		    d->pages[page].state == PAGE_PRESENT)
+			r = device_grant(d, device_address(d, page), 1);
+	lock_release(&d->pool_lock);
+	return r;
+}
+
 /* ---- questions ---- */
 
 uint64_t tenancy_evictable(struct device *d)

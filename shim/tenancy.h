@@ -75,6 +75,12 @@ CUresult tenancy_acquire(struct page_set *s) WARN_UNUSED;
 void tenancy_release(struct page_set *s);
 
 /*
+ * Another device may use this one's memory: grants it access to all that is
+ * mapped now and later.
+ */
+CUresult tenancy_peer(struct device *d, CUdevice ordinal);
+
+/*
  * Makes the set resident for good, for memory whose address somebody else
  * holds: textures, other processes, network cards, other GPUs.  On failure the
  * pages are as they were.  No section may be open.
@@ -121,8 +127,8 @@ CUresult tenancy_move(struct device *d, const struct alloc *part,
  */
 CUresult tenancy_copy_held(struct device *d, const struct alloc *part,
 	CUdeviceptr to) WARN_UNUSED;
-/* Bytes that new allocations could get now. */
-uint64_t tenancy_room(struct device *d);
+/* Whether new allocations could get so many bytes now. */
+bool tenancy_fits(struct device *d, uint64_t bytes);
 
 /* Bytes that could leave the GPU now, and idle bytes that we hold. */
 uint64_t tenancy_evictable(struct device *d);

@@ -298,9 +298,9 @@ CUresult tenancy_copy_held(struct device *d, const struct alloc *part,
 
 /* ---- questions ---- */
 
-uint64_t tenancy_room(struct device *d)
+bool tenancy_fits(struct device *d, uint64_t bytes)
 {
-	uint64_t gpu, lacking, arena = arena_room();
+	uint64_t gpu, lacking, arena;
 
 	lock_acquire(&d->pool_lock);
 	gpu = (uint64_t)chunk_nr_available(d) << d->page_shift;
@@ -309,7 +309,8 @@ uint64_t tenancy_room(struct device *d)
 		d->page_shift : 0;
 	lock_release(&d->pool_lock);
 	/* Either all of it stays on the GPU, or there must be a pool. */
-	if (arena <= lacking)
-		return gpu;
-	return gpu + arena - lacking;
+	if (bytes <= gpu)
+		return true;
+	arena = arena_room();
+	return arena > lacking && bytes <= gpu + arena - lacking;
 }

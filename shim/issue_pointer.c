@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program may ask about a managed pointer.  Every allocation that
+ * stands for a plain one owns a small native twin; the driver is asked about
+ * the twin, and what names an address or a size is put right.
+ */
+#include <string.h>
+
+#include "shim/api_table.h"
+#include "shim/init.h"
+#include "shim/issue_int.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+
+/* The managed allocation of p, or NULL. */
+static struct alloc *managed(CUdeviceptr p)
+{
+	struct device *d = device_find(p);
+	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
+
+	return a != NULL && p - a->base < a->size ? a : NULL;
+}
+
+static CUresult put(void *data, const void *value, size_t size)
+{
+	memcpy(data, value, size);
+	return CUDA_SUCCESS;
+}
+
+static CUresult put_u64(void *data, uint64_t v)
+{
+	return put(data, &v, sizeof(v));
+}
+
+static CUresult put_u32(void *data, uint32_t v)
+{
+	return put(data, &v, sizeof(v));
+}
+
+static CUresult put_bool(void *data, bool v)
+{
+	return put(data, &v, sizeof(v));
+}
+
+/* What no twin can tell: addresses, sizes, and what we take away. */
+static bool answer_own(void *data, CUpointer_attribute attr,
+	const struct alloc *a, CUdeviceptr p, CUresult *r)
+{
+	switch (attr) {
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*r = put_u64(data, p);
+		return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*r = put_u64(data, a->base);
+		return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*r = put_u64(data, a->size);
+		return true;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*r = put_bool(data, false);	/* issue_ipc_refused() */
+		return true;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*r = put_bool(data, a->sync_memops);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Allocations in stream order and the program's own ranges have no twin. */
+static CUresult answer_plain(void *data, CUpointer_attribute attr,
+	const struct alloc *a)
+{
+	switch (attr) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		return put(data, &a->context->handle, sizeof(CUcontext));
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		return put_u32(data, CU_MEMORYTYPE_DEVICE);
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		return put_u64(data, a->serial);
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return put_u32(data, (uint32_t)a->context->ordinal);
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		return put_bool(data, true);
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return put_u32(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		return put_u64(data, 0);
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		return put_bool(data, false);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+bool issue_pointer_attribute(void *data, CUpointer_attribute attr,
+	CUdeviceptr p, CUresult *r)
+{
+	struct alloc *a = data == NULL ? NULL : managed(p);
+
+	if (a == NULL)
+		return false;
+	if (answer_own(data, attr, a, p, r))
+		return true;
+	init_enter();
+	*r = a->twin != 0 ? real.cuPointerGetAttribute(data, attr, a->twin) :
+		answer_plain(data, attr, a);
+	init_leave();
+	return true;
+}
+
+bool issue_pointer_attributes(unsigned int n, CUpointer_attribute *attrs,
+	void **data, CUdeviceptr p, CUresult *r)
+{
+	struct alloc *a = attrs == NULL || data == NULL ? NULL : managed(p);
+
+	if (a == NULL)
+		return false;
+	*r = CUDA_SUCCESS;
+	init_enter();
+	/* As the driver does it: what a pointer has not got reads as zero. */
+	if (a->twin != 0)
+		*r = real.cuPointerGetAttributes(n, attrs, data, a->twin);
+	for (unsigned int i = 0; i < n && *r == CUDA_SUCCESS; i++) {
+		CUresult one;
+
+		if (data[i] == NULL)
+			continue;
+		if (!answer_own(data[i], attrs[i], a, p, &one) &&
+		    a->twin == 0 &&
+		    answer_plain(data[i], attrs[i], a) != CUDA_SUCCESS &&
+		    attrs[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+			put_u64(data[i], 0);
+	}
+	init_leave();
+	return true;
+}
+
+bool issue_sync_memops(const void *value, CUpointer_attribute attr,
+	CUdeviceptr p, CUresult *r)
+{
+	struct alloc *a = managed(p);
+
+	if (a == NULL || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+	    value == NULL)
+		return false;
+	/* Who asks for this is about to let a device read the memory. */
+	*r = issue_fix(a->base, 0);
+	if (*r == CUDA_SUCCESS)
+		a->sync_memops = *(const unsigned int *)value != 0;
+	return true;
+}
+
+bool issue_ipc_refused(CUdeviceptr p)
+{
+	struct alloc *a = managed(p);
+
+	if (a == NULL)
+		return false;
+	stat_add(refused, 1);
+	log_once(LOG_ERROR, "sharing memory with another process (cuIpc) is "
+		"refused: the allocation of %llu bytes is managed; a larger "
+		"min_alloc leaves it to the driver",
+		(unsigned long long)a->size);
+	return true;
+}
