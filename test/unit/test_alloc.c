@@ -10,6 +10,12 @@
 #define NR_PAGES 64u
 #define BASE 0x200000000000ull
 
+/* As if the GPU had got that far. */
+bool event_query(struct event *e)
+{
+	return e->done;
+}
+
 static struct device dev;
 static uint64_t words[NR_PAGES];
 static struct context ctx, other;
@@ -107,6 +113,23 @@ START_TEST(test_claim)
 	ck_assert_ptr_null(alloc_claim_of(&dev, &other));
 	ck_assert_ptr_eq(alloc_claim_of(&dev, &ctx), b);
 	ck_assert_ptr_null(alloc_claim_of(&dev, &ctx));
+}
+END_TEST
+
+START_TEST(test_freed)
+{
+	struct event early = { .done = true }, late = { .done = false };
+	struct alloc *a = make(1u << 20), *b = make(1u << 20);
+
+	ck_assert_ptr_null(alloc_freed_take(&dev, true));
+	ck_assert_ptr_eq(alloc_claim(&dev, a->base), a);
+	ck_assert_ptr_eq(alloc_claim(&dev, b->base), b);
+	alloc_freed_add(&dev, a, &late);
+	alloc_freed_add(&dev, b, &early);
+	ck_assert_ptr_eq(alloc_freed_take(&dev, false), b);
+	ck_assert_ptr_null(alloc_freed_take(&dev, false));
+	ck_assert_ptr_eq(alloc_freed_take(&dev, true), a);
+	ck_assert_ptr_null(alloc_freed_take(&dev, true));
 }
 END_TEST
 
@@ -211,6 +234,7 @@ int main(void)
 	tcase_add_loop_test(t, test_addresses, 1, 6);
 	tcase_add_test(t, test_limits);
 	tcase_add_test(t, test_claim);
+	tcase_add_test(t, test_freed);
 	tcase_add_loop_test(t, test_reach, 1, 30);
 	tcase_add_test(t, test_reach_interior);
 	suite_add_tcase(s, t);
