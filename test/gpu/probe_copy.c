@@ -228,14 +228,12 @@ static void host_chunk(const struct host_kind *k, int id, size_t size)
 	CUdeviceptr va;
 	size_t grain = 0;
 	char name[64];
-	CUresult r;
 
 	prop.location.type = k->type;
 	prop.location.id = id;
-	r = drv.cuMemGetAllocationGranularity(&grain, &prop,
-		CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 	snprintf(name, sizeof(name), "%s_granularity", k->name);
-	PROBE_TRY(name, r);
+	PROBE_TRY(name, drv.cuMemGetAllocationGranularity(&grain, &prop,
+		CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 	probe_verdict(name, (double)grain, "bytes", grain <= probe_grain(),
 		"the device's granularity will do", "%s", "");
 	snprintf(name, sizeof(name), "%s_works", k->name);

@@ -276,7 +276,9 @@ static unsigned int grid_for(size_t elements)
 	size_t most = 16 * (size_t)probe_attribute(
 		CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 
-	return (unsigned int)(blocks < most ? blocks : most ? most : 1);
+	if (blocks > most)
+		blocks = most;
+	return blocks ? (unsigned int)blocks : 1;
 }
 
 CUresult probe_fill(CUdeviceptr p, size_t size, uint32_t seed, CUstream s)

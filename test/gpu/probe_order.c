@@ -13,6 +13,16 @@
 void probe_refill(void);
 void probe_pdl(void);
 
+/* A module for compute capability 9.0 that did not load. */
+static void not_compiled(const char *name, CUresult r)
+{
+	if (probe_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9)
+		probe_error(name, r, "cuModuleLoadDataEx");
+	else
+		probe_status(name, PROBE_UNSUPPORTED,
+			"it needs compute capability 9.0: %s", probe_result(r));
+}
+
 /* ---- d: two blocks, many layers ------------------------------------------------- */
 
 #define BLOCKS 2
@@ -143,9 +153,7 @@ void probe_refill(void)
 	if (r == CUDA_SUCCESS)
 		r = drv.cuModuleGetFunction(&bulk, mod, "check_bulk");
 	if (r != CUDA_SUCCESS)
-		probe_status("wrong_words_bulk", PROBE_UNSUPPORTED,
-			"bulk copies need compute capability 9.0: %s",
-			probe_result(r));
+		not_compiled("wrong_words_bulk", r);
 	else
 		rig_run("bulk", bulk, steps, 6);
 	rig_unguarded(check, (unsigned int)probe_pick(256, 64));
@@ -233,9 +241,7 @@ void probe_pdl(void)
 	PROBE_HAS(cuLaunchKernelEx);
 	r = pdl_make();
 	if (r != CUDA_SUCCESS) {
-		probe_status("kernels", PROBE_UNSUPPORTED,
-			"dependent launches need compute capability 9.0: %s",
-			probe_result(r));
+		not_compiled("kernels", r);
 		return;
 	}
 	pdl.host = probe_pinned(pdl.size);

@@ -94,7 +94,7 @@ static void fact(const char *name, double value, const char *unit,
 	if (n > 0 && out_fd >= 0 && write(out_fd, line, (size_t)n) != n)
 		perror("results");
 	if (status == PROBE_OK)
-		snprintf(number, sizeof(number), "%.6g", value);
+		snprintf(number, sizeof(number), "%.9g", value);
 	else
 		snprintf(number, sizeof(number), "%s", status_name[status]);
 	printf("%-15s %-34s %12s %-6s %-8s %s\n", out_item, name, number, unit,

@@ -150,7 +150,7 @@ static void memlock(void)
 void probe_pin(void)
 {
 	static const unsigned int threads[] = { 1, 4, 8 };
-	size_t size = probe_pick(2 * PROBE_GIB, 32 * PROBE_MIB);
+	size_t size = probe_pick(PROBE_GIB, 8 * PROBE_MIB);
 	double alloc, best = 0, t0;
 	void *p;
 

@@ -46,8 +46,8 @@ static size_t alias_more(CUdeviceptr at, size_t nr, size_t grain,
 		*access_us = (probe_now_us() - t0) / (double)mapped;
 		if (all == CUDA_SUCCESS)
 			return mapped;
-		*r = all;
-		return 0;
+		/* One by one, to find out where it ends. */
+		t0 = probe_now_us();
 	}
 	for (done = 0; done < mapped; done++) {
 		CUresult one = probe_access(at + done * grain, grain,

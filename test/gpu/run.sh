@@ -1,78 +1,255 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# "make check-gpu": the e2e programs on this machine's GPU, alone and with
-# Ballast, once with all the memory there is and once with a budget that makes
-# them swap.  Results must be those of the run alone.  Without a GPU: 77.
+# Everything that wants a GPU, in at most 8 minutes (make check-gpu):
+#
+#	test/gpu/run.sh [--soft] [--quick] [--no-probes | --no-e2e]
+#
+# Builds what it needs, runs the probes, then the programs of test/gpu/cases
+# with and without Ballast on the machine's driver, and compares what they
+# print.  --soft: on the software driver instead, the probes in small sizes,
+# to try all of this out.  --quick: few programs.  Results go to OUT
+# (build/gpu):
+#
+#	device.txt	driver, device, machine
+#	probe.jsonl	a fact a line; probe.txt is the table, probe.err the rest
+#	e2e.txt		a line for each program
+#	e2e.log		what failing programs and Ballast had to say
+#
+# Environment: B, OUT, LIMIT (480 seconds for all), PROBE_LIMIT (240).
+# Exit status: 0 good, 1 something failed, 77 no GPU.
 
 set -u
 
+cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
+OUT=${OUT:-$B/gpu}
+LIMIT=${LIMIT:-480}
+PROBE_LIMIT=${PROBE_LIMIT:-240}
+begin=$(date +%s)
+soft=
+quick=
+probes=1
+e2e=1
+for arg in "$@"; do
+	case $arg in
+	--soft)		soft=1 ;;
+	--quick)	quick=1 ;;
+	--no-probes)	probes= ;;
+	--no-e2e)	e2e= ;;
+	*)	sed -n '5p' "$0" | sed 's/^#	/usage: /' >&2
+		exit 2 ;;
+	esac
+done
 
-if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
-	echo "no driver library (libcuda.so.1)"
-	exit 77
-fi
-if [ -z "$(ls /dev/nvidia[0-9]* 2>/dev/null)" ]; then
-	echo "no GPU (/dev/nvidia0)"
-	exit 77
-fi
+left()
+{
+	echo $((LIMIT - ($(date +%s) - begin)))
+}
 
+# Comments and blank lines out, fields trimmed.
+table()
+{
+	sed -e '/^[ 	]*#/d' -e '/^[ 	]*$/d' -e 's/[ 	]*|[ 	]*/|/g' \
+		-e 's/[ 	]*$//' test/gpu/cases | while read -r l; do
+		case $quick:${l##*|}, in
+		1:*quick,*|:*) echo "$l" ;;
+		esac
+	done
+}
+
+programs=$(table | cut -d'|' -f2 | cut -d' ' -f1 | sort -u)
+
+# ---- build
+
+needed=$B/gpu/probe
+[ -z "$soft" ] || needed="$needed $B/softcuda/libcuda.so.1"
+if [ -n "$e2e" ]; then
+	needed="$needed $B/libballast.so"
+	for p in $programs; do
+		needed="$needed $B/e2e/$p"
+	done
+fi
+# NOBUILD: the caller's make has built it.
+# shellcheck disable=SC2086 # a list of targets
+if [ -z "${NOBUILD:-}" ] && ! make -j"$(nproc)" $needed; then
+	# What another machine has built may well run here.
+	for f in $needed; do
+		[ -e "$f" ] || exit 1
+	done
+	echo "building failed; going on with what is there"
+fi
+mkdir -p "$OUT" || exit 1
+rm -f "$OUT"/device.txt "$OUT"/probe.jsonl "$OUT"/probe.txt \
+	"$OUT"/probe.err "$OUT"/e2e.txt "$OUT"/e2e.log
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-passed=0
+trap 'exit 130' INT TERM
+
+# ---- the driver
+
+for v in $(env | sed -n 's/^\(\(BALLAST\|SOFTCUDA\)_[A-Z0-9_]*\)=.*/\1/p'); do
+	unset "$v"
+done
+if [ -n "$soft" ]; then
+	# A slow device, so that kernels of some ms are quick to interpret.
+	# Some probes break rules on purpose; SOFTCUDA_STRICT stays off.
+	LD_LIBRARY_PATH=$PWD/$B/softcuda
+	case $B in /*) LD_LIBRARY_PATH=$B/softcuda ;; esac
+	SOFTCUDA_MEMORY=64G
+	SOFTCUDA_LANE_GIPS=0.05
+	export LD_LIBRARY_PATH SOFTCUDA_MEMORY SOFTCUDA_LANE_GIPS
+fi
+{
+	date -u
+	uname -srm
+	nproc
+	grep -m 1 'model name' /proc/cpuinfo
+	grep MemTotal /proc/meminfo
+	[ -n "$soft" ] || nvidia-smi 2>&1
+	[ -n "$soft" ] || nvidia-smi topo -m 2>&1
+	[ -z "$soft" ] || echo "softcuda"
+} >"$OUT/device.txt" 2>/dev/null
+
+"$B/gpu/probe" --quick --out "$tmp/machine" machine >"$tmp/out" 2>"$tmp/err"
+rc=$?
+if [ $rc -ne 0 ]; then
+	# The reason first: it is what a skipped test shows.
+	head -n 1 "$tmp/err"
+	cat "$tmp/out"
+	exit $rc
+fi
+
 failed=0
 
+# ---- probes
+
+if [ -n "$probes" ]; then
+	limit=$(left)
+	[ "$limit" -lt "$PROBE_LIMIT" ] || limit=$PROBE_LIMIT
+	echo "== probes (at most $limit s)"
+	# The table is shown as it grows; the status comes by a file.
+	{
+		timeout -k 5 $((limit + 10)) "$B/gpu/probe" --limit "$limit" \
+			${soft:+--quick} --out "$OUT/probe.jsonl" \
+			2>"$OUT/probe.err"
+		echo $? >"$tmp/rc"
+	} | tee "$OUT/probe.txt"
+	rc=$(cat "$tmp/rc")
+	if [ "$rc" -ne 0 ]; then
+		echo "FAIL probes (status $rc); standard error:"
+		tail -n 20 "$OUT/probe.err"
+		failed=$((failed + 1))
+	fi
+fi
+
+# ---- programs
+
+# run PRELOAD ASSIGNMENT...: $prog within the time; sets rc and ms.
+run()
+{
+	preload=$1
+	shift
+	limit=$(left)
+	[ "$limit" -lt 60 ] || limit=60
+	t=$(date +%s%N)
+	# shellcheck disable=SC2086 # arguments of the program
+	timeout -k 5 "$limit" env ${preload:+"LD_PRELOAD=$preload"} "$@" \
+		"$B"/e2e/$prog >"$tmp/out" 2>"$tmp/err"
+	rc=$?
+	ms=$((($(date +%s%N) - t) / 1000000))
+}
+
+# Timings and the size of the device may differ, results may not.
 results()
 {
 	grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' "$1"
 }
 
-# try NAME PROGRAM ASSIGNMENT...: with Ballast, against $tmp/want.
-try()
+# settings "key=value ...": BALLAST_KEY=value, one a line.
+settings()
 {
-	name=$1
-	prog=$2
-	shift 2
-	# shellcheck disable=SC2086 # a program and its arguments
-	env LD_PRELOAD="$PWD/$B/libballast.so" BALLAST_LOG_FILE="$tmp/log" \
-		"$@" "$B"/e2e/$prog >"$tmp/out" 2>"$tmp/err"
-	rc=$?
-	results "$tmp/out" >"$tmp/got"
-	if [ $rc -eq 0 ] && cmp -s "$tmp/want" "$tmp/got"; then
-		echo "ok   $name"
-		passed=$((passed + 1))
-	else
-		echo "FAIL $name (status $rc)"
-		tail -n 20 "$tmp/err" "$tmp/log"
-		failed=$((failed + 1))
-	fi
-	rm -f "$tmp/log"
+	for s in $1; do
+		echo "BALLAST_$(echo "${s%%=*}" | tr '[:lower:]' '[:upper:]')=${s#*=}"
+	done
 }
 
-while IFS='|' read -r prog budget; do
-	# shellcheck disable=SC2086 # a program and its arguments
-	if ! "$B"/e2e/$prog >"$tmp/out" 2>"$tmp/err"; then
-		echo "FAIL $prog, alone"
-		tail -n 20 "$tmp/err"
-		failed=$((failed + 1))
-		continue
+# bad TEXT: the case has failed; what was said goes to the log.
+bad()
+{
+	verdict="FAIL: $1"
+	failed=$((failed + 1))
+	{
+		echo "== $name: $1"
+		for f in err log out want; do
+			[ ! -s "$tmp/$f" ] || { echo "-- $f"
+				tail -n 40 "$tmp/$f"; }
+		done
+	} >>"$OUT/e2e.log"
+}
+
+# One case; sets verdict, plain_ms and ms.
+one()
+{
+	plain_ms=-
+	ms=-
+	: >"$tmp/log"
+	run ""
+	plain_ms=$ms
+	if [ $rc -eq 77 ]; then
+		verdict="skip: $(head -n 1 "$tmp/err")"
+		return
+	elif [ $rc -ne 0 ]; then
+		bad "status $rc without Ballast"
+		return
 	fi
 	results "$tmp/out" >"$tmp/want"
-	try "${prog%% *}" "$prog"
-	[ "$budget" = - ] || try "${prog%% *}, $budget" "$prog" \
-		BALLAST_GPU_BUDGET="$budget" BALLAST_ARENA=512M
-done <<'END'
-copies|8M
-decoder --tokens 24|28M
-layers|20M
-matmul|-
-mtstreams|16M
-onebuf|28M
-streams|-
-train|24M
-vecadd|-
-END
+	# shellcheck disable=SC2046 # one assignment a word
+	run "$ballast" "BALLAST_LOG_FILE=$tmp/log" $(settings "$set")
+	results "$tmp/out" >"$tmp/got"
+	verdict=ok
+	if [ $rc -ne 0 ]; then
+		bad "status $rc with Ballast"
+	elif ! cmp -s "$tmp/want" "$tmp/got"; then
+		bad "the results differ"
+	elif ! grep -q ' I: active on ' "$tmp/log"; then
+		bad "Ballast was not active"
+	elif grep -q '^ballast\[[0-9:]*\] E: ' "$tmp/log"; then
+		bad "Ballast logged an error"
+	else
+		case ,$flags, in
+		*,swap,*)	grep -q '[ ;][1-9][0-9]* of [0-9]* launches needed' \
+				"$tmp/log" || bad "nothing was swapped" ;;
+		esac
+	fi
+	{
+		echo "== $name: $prog: $set"
+		cat "$tmp/log"
+	} >>"$OUT/e2e.log"
+}
 
-echo "$passed passed, $failed failed, 0 skipped"
+if [ -n "$e2e" ]; then
+	ballast=$PWD/$B/libballast.so
+	case $B in /*) ballast=$B/libballast.so ;; esac
+	skipped=
+	echo "== programs, without and with Ballast"
+	table >"$tmp/cases"
+	while IFS='|' read -r name prog set flags; do
+		# What is started must be able to end.
+		if [ "$(left)" -lt 5 ]; then
+			skipped="$skipped $name"
+			continue
+		fi
+		one
+		printf '%-14s %8s ms alone %8s ms with Ballast  %s\n' "$name" \
+			"$plain_ms" "$ms" "$verdict" | tee -a "$OUT/e2e.txt"
+		case $verdict in
+		FAIL*)	tail -n 3 "$tmp/err" | sed 's/^/    | /' ;;
+		esac
+	done <"$tmp/cases"
+	[ -z "$skipped" ] || echo "not run, the time was up:$skipped" |
+		tee -a "$OUT/e2e.txt"
+fi
+
+echo "$failed failed; $(($(date +%s) - begin)) s; results in $OUT"
 [ $failed -eq 0 ]
