@@ -269,6 +269,7 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_plan_reference \
 	test_ptx_float \
 	test_ptx_flow \
 	test_ptx_int \
@@ -427,6 +428,9 @@ UNIT_OBJS_test_conf := shim/conf.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 UNIT_OBJS_test_page_set := shim/page_set.c
+PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
+UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
+UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
@@ -454,7 +458,8 @@ CHECK_LIBS = $(shell pkg-config --libs check)
 $(B)/unit/%: $(O)/test/unit/%.o $$(call obj,$$(UNIT_OBJS_$$*))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $^ $(LD_SAN) $(CHECK_LIBS) -Wl,-Bstatic -linih \
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) $(CHECK_LIBS) $(UNIT_LIBS_$*) \
+		-Wl,-Bstatic -linih \
 		-Wl,-Bdynamic -lm -lpthread -ldl
 
 # ---- the null driver and the measurements ------------------------------------
