@@ -122,6 +122,7 @@ SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
 # Pure: no driver, no files, no clock.
 PLANNER_SRCS := \
 	planner/bound.c \
+	planner/bound_fluid.c \
 	planner/cycle.c \
 	planner/link.c \
 	planner/optimal.c \
@@ -235,6 +236,7 @@ E2E := \
 	memset \
 	mtstreams \
 	onebuf \
+	pools \
 	procaddr \
 	reuse \
 	spill \
@@ -278,6 +280,7 @@ UNIT := \
 	test_ptx_warp \
 	test_softcuda_kernel \
 	test_softcuda_memory \
+	test_softcuda_pool \
 	test_softcuda_procaddr \
 	test_softcuda_race \
 	test_softcuda_sim \
@@ -432,6 +435,7 @@ PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_pool := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)

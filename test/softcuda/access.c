@@ -52,7 +52,7 @@ bool access_usable(uint64_t address, uint64_t size, bool write,
 			return false;
 		/* One that leaves its allocation is wrong, whatever follows. */
 		reach = memory_reach(m, address);
-		if (m->context && reach < end - address)
+		if (memory_has_ends(m) && reach < end - address)
 			return false;
 		address += reach;
 	}
@@ -89,6 +89,13 @@ uint64_t access_span(struct op *op, uint64_t address, uint64_t size,
 	off = address - m->address;
 	n = m->size - off < size ? m->size - off : size;
 	*bytes = block_bytes(m->block, off, n);
+	if (memory_has_ends(m) && memory_reach_running(m, address) < n)
+		report_rule("bounds", "%s (operation %llu, stream %llu) %s "
+			"%#llx, which is in no allocation any more",
+			op->type->name, (unsigned long long)op->number,
+			(unsigned long long)op->stream_id,
+			write ? "writes" : "reads",
+			(unsigned long long)address);
 	if (knobs.race)
 		race_access(&m->block->shadow, off, n, write,
 			access_stamp(op, op->type->name), &op->clock, address);

@@ -14,6 +14,7 @@
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/memory.h"
+#include "test/softcuda/mempool.h"
 #include "test/softcuda/module.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/sim.h"
@@ -62,6 +63,7 @@ CUresult context_synchronize(struct context *ctx)
 	sim_wait_context(ctx);
 	call_learn(&seen);
 	race_clock_free(&seen);
+	mempool_synchronized();
 	return ctx->error;
 }
 
@@ -94,6 +96,7 @@ static void tear_down(struct context *ctx)
 	event_context_end(ctx);
 	stream_context_end(ctx);
 	module_context_end(ctx);
+	mempool_context_end(ctx);
 	memory_context_end(ctx);
 	hostmem_context_end(ctx);
 	block_uncharge(ctx->device, ctx->charged);

@@ -12,6 +12,7 @@
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/mempool.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/stream.h"
 
@@ -235,6 +236,7 @@ static CUresult synchronize(CUevent handle)
 		sim_wait(op);
 		call_learn(&op->clock);
 		op_put(op);
+		mempool_synchronized();
 	}
 	return ctx->error;
 }

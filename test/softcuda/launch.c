@@ -96,7 +96,7 @@ static void touch(void *self, uint64_t address, uint64_t size, bool write)
 		n = m->address + m->size - address;
 		if (n > size)
 			n = size;
-		if (m->context && memory_reach(m, address) < n)
+		if (memory_has_ends(m) && memory_reach_running(m, address) < n)
 			stray(l, address, write);
 		race_touch(&m->block->shadow, address - m->address, n, write,
 			address);

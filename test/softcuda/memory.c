@@ -12,6 +12,7 @@
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/mempool.h"
 #include "test/softcuda/object.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/sim.h"
@@ -215,11 +216,16 @@ CUresult memory_free(CUdeviceptr address)
 
 	if (!memory_range(address, &range) || range.address != address)
 		return CUDA_ERROR_INVALID_VALUE;
-	context_synchronize(range.map->context);
+	if (range.map->context)
+		context_synchronize(range.map->context);
 	sim_wait_context(NULL);
 	if (!memory_range(address, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	m = range.map;
+	if (m->region->kind == REGION_POOL) {
+		mempool_free_now(address);
+		return CUDA_SUCCESS;
+	}
 	stats.frees++;
 	if (m->region->kind == REGION_SLAB)
 		free_small(m->region->slab, address);
@@ -253,6 +259,8 @@ bool memory_range(uint64_t address, struct memory_range *out)
 		out->size = m->region->requested;
 		return true;
 	}
+	if (m->region->kind == REGION_POOL)
+		return mempool_range(m, address, out);
 	s = m->region->slab;
 	unit = (unsigned)((address - m->address) / UNIT);
 	if (!s->owner[unit])
@@ -268,12 +276,18 @@ uint64_t memory_reach(const struct map *m, uint64_t address)
 	struct memory_range range;
 	uint64_t end;
 
-	if (!m->region || m->region->kind == REGION_RESERVED)
+	if (!memory_has_ends(m))
 		return m->address + m->size - address;
 	if (!memory_range(address, &range))
 		return 0;
 	end = range.address + ((range.size + UNIT - 1) & ~(uint64_t)(UNIT - 1));
 	return end > address ? end - address : 0;
+}
+
+uint64_t memory_reach_running(const struct map *m, uint64_t address)
+{
+	return m->region && m->region->kind == REGION_POOL
+		? mempool_reach(m, address) : memory_reach(m, address);
 }
 
 static void drop_alloc(struct region *r, void *ctx)

@@ -24,6 +24,16 @@ bool memory_range(uint64_t address, struct memory_range *out);
  * have no such ends: all the bytes of the mapping.
  */
 uint64_t memory_reach(const struct map *m, uint64_t address);
+/*
+ * The same for an operation that is under way: stream-ordered memory ends when
+ * its free is reached, not when it is called.
+ */
+uint64_t memory_reach_running(const struct map *m, uint64_t address);
+/* Has ends as above. */
+static inline bool memory_has_ends(const struct map *m)
+{
+	return m->region && m->region->kind != REGION_RESERVED;
+}
 void memory_context_end(struct context *ctx);
 
 #endif

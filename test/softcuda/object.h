@@ -16,6 +16,10 @@ enum object_kind {
 	OBJECT_EVENT,
 	OBJECT_MODULE,
 	OBJECT_FUNCTION,
+	OBJECT_MEMPOOL,
+	OBJECT_LIBRARY,
+	OBJECT_KERNEL,
+	OBJECT_LINK,
 };
 
 /* The first member of every such struct. */

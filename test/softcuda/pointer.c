@@ -12,6 +12,7 @@
 #include "test/softcuda/context.h"
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/mempool.h"
 
 /* The size of an attribute's answer, 0 for one that is not answered. */
 static size_t size_of(CUpointer_attribute attr)
@@ -122,7 +123,12 @@ static CUresult number(const struct about *a, CUpointer_attribute attr,
 			? a->map->block->device : a->caller->device);
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*out = !a->host && a->region->kind != REGION_RESERVED;
+		*out = !a->host && (a->region->kind == REGION_ALLOC
+			|| a->region->kind == REGION_SLAB);
+		break;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*out = !a->host && a->region->kind == REGION_POOL
+			? (uintptr_t)mempool_of(a->map) : 0;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*out = a->start;

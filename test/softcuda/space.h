@@ -21,9 +21,11 @@ enum region_kind {
 	REGION_RESERVED,	/* cuMemAddressReserve */
 	REGION_ALLOC,		/* one cuMemAlloc of its own blocks */
 	REGION_SLAB,		/* many small cuMemAllocs */
+	REGION_POOL,		/* chunks of stream-ordered allocations */
 };
 
 struct context;
+struct segment;
 struct slab;
 
 struct region {
@@ -31,6 +33,7 @@ struct region {
 	enum region_kind kind;
 	struct context *context;	/* of an allocation */
 	struct slab *slab;		/* of a slab, owned by memory.c */
+	struct segment *segment;	/* of a pool, owned by mempool.c */
 	uint64_t requested;		/* bytes asked for by cuMemAlloc */
 	unsigned nr_maps;
 };

@@ -13,6 +13,7 @@
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/mempool.h"
 #include "test/softcuda/report.h"
 
 #define PRIORITY_LEAST 0
@@ -197,6 +198,7 @@ CUresult stream_synchronize(struct stream *s)
 	free(op);
 	call_learn(&seen);
 	race_clock_free(&seen);
+	mempool_synchronized();
 	return ctx->error;
 }
 
