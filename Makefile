@@ -96,6 +96,7 @@ STATE_SRCS := \
 	shim/issue_mem.c \
 	shim/issue_pointer.c \
 	shim/issue_touch.c \
+	shim/issue_vmm.c \
 	shim/kernarg.c \
 	shim/mover.c \
 	shim/page_set.c \
@@ -103,6 +104,9 @@ STATE_SRCS := \
 	shim/section.c \
 	shim/tenancy.c \
 	shim/tenancy_part.c \
+	shim/vmm.c \
+	shim/vmm_map.c \
+	shim/vmm_native.c \
 	# EOL
 
 HOOK_SRCS := \
@@ -115,6 +119,7 @@ HOOK_SRCS := \
 	shim/hook_mem.c \
 	shim/hook_module.c \
 	shim/hook_pointer.c \
+	shim/hook_vmm.c \
 	# EOL
 
 SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)

@@ -156,6 +156,38 @@ void issue_module_unloaded(void);
 /* Whether a stream may begin to capture; false: *r says why not. */
 bool issue_may_capture(CUresult *r);
 
+/*
+ * ---- the program's own virtual memory ----
+ *
+ * *native is set where neither handle nor address is ours; then nothing was
+ * done, and the call is the driver's.
+ */
+
+CUresult issue_vmm_create(CUmemGenericAllocationHandle *out, size_t size,
+	const CUmemAllocationProp *prop, unsigned long long flags,
+	bool *native);
+CUresult issue_vmm_release(CUmemGenericAllocationHandle value, bool *native);
+CUresult issue_vmm_retain(CUmemGenericAllocationHandle *out, CUdeviceptr p,
+	bool *native);
+/* The driver has retained *h: perhaps one of ours stands for it. */
+void issue_vmm_retained(CUmemGenericAllocationHandle *h);
+CUresult issue_vmm_properties(CUmemAllocationProp *out,
+	CUmemGenericAllocationHandle value, bool *native);
+CUresult issue_vmm_export(CUmemGenericAllocationHandle value, bool *native);
+/* The driver's answer, made to fit our pages. */
+void issue_vmm_granularity(size_t *out, const CUmemAllocationProp *prop);
+CUresult issue_vmm_reserve(CUdeviceptr *out, size_t size, size_t align,
+	CUdeviceptr hint, unsigned long long flags, bool *native);
+CUresult issue_vmm_unreserve(CUdeviceptr p, size_t size, bool *native);
+CUresult issue_vmm_map(CUdeviceptr p, size_t size, size_t offset,
+	CUmemGenericAllocationHandle value, unsigned long long flags,
+	bool *native);
+CUresult issue_vmm_unmap(CUdeviceptr p, size_t size, bool *native);
+CUresult issue_vmm_set_access(CUdeviceptr p, size_t size,
+	const CUmemAccessDesc *desc, size_t n, bool *native);
+CUresult issue_vmm_get_access(unsigned long long *flags,
+	const CUmemLocation *where, CUdeviceptr p, bool *native);
+
 /* Called once, when cuInit has succeeded. */
 bool issue_start(void);
 

@@ -27,4 +27,9 @@ bool issue_unsettled(const struct alloc *a);
 bool issue_add_range(struct page_set *s, struct device *d,
 	const struct alloc *a, CUdeviceptr from, CUdeviceptr to);
 
+/* The current device with all its parts; NULL: leave memory to the driver. */
+struct device *issue_device(void);
+/* Notes and logs a request of `call` that neither GPU nor arena could hold. */
+void issue_say_full(struct device *d, size_t size, const char *call);
+
 #endif

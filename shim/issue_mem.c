@@ -3,6 +3,7 @@
  * The program's memory calls, contexts, streams and modules on their way to
  * state: which allocations are managed, and what ends with a context.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/api_table.h"
@@ -20,8 +21,7 @@
 
 static struct lock start_lock = LOCK_INITIALIZER(LOCK_INIT, "start");
 
-/* The current device with all its parts; NULL: leave memory to the driver. */
-static struct device *managed_device(void)
+struct device *issue_device(void)
 {
 	struct device *d = device_current();
 	int r = 0;
@@ -44,10 +44,25 @@ static struct device *managed_device(void)
 
 /* ---- the last word ---- */
 
+/* For tests of failures: what should be 0 once the program freed all. */
+static void say_left(void)
+{
+	uint64_t lost = 0;
+
+	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE); n++)
+		if (__atomic_load_n(&device_list[n]->tenancy,
+		    __ATOMIC_ACQUIRE) != NULL)
+			lost += tenancy_lost(device_list[n]);
+	log_dbg("left: %llu bytes lost, %llu of the arena, %llu managed",
+		(unsigned long long)lost, (unsigned long long)arena_live(),
+		(unsigned long long)stat_get(managed_bytes));
+}
+
 static void summary(void)
 {
 	char managed[16], peak[16], in[16], out[16], pinned[16];
 
+	say_left();
 	if (stat_get(managed_allocs) == 0) {
 		log_info("nothing was managed: of %llu allocations none had "
 			"%llu bytes (min_alloc) or more on a device that can "
@@ -82,7 +97,7 @@ bool issue_start(void)
 
 /* ---- allocating ---- */
 
-static void say_full(struct device *d, size_t size)
+void issue_say_full(struct device *d, size_t size, const char *call)
 {
 	char request[16], gpu[16], budget[16], live[16], capacity[16];
 	struct status_failure f = {
@@ -91,10 +106,10 @@ static void say_full(struct device *d, size_t size)
 		.gpu_budget = d->budget,
 		.arena_used = arena_live(),
 		.arena_capacity = arena_capacity(),
-		.call = "cuMemAlloc",
 		.key = "arena",
 	};
 
+	snprintf(f.call, sizeof(f.call), "%s", call);
 	stat_add(out_of_memory, 1);
 	status_note_failure(&f);
 	log_err("an allocation of %s failed: %s of the GPU budget of %s "
@@ -193,7 +208,7 @@ static CUresult alloc_any(CUdeviceptr *p, size_t size, bool async,
 	if (p == NULL || size == 0 || size < conf.min_alloc)
 		return CUDA_SUCCESS;
 	init_enter();
-	d = managed_device();
+	d = issue_device();
 	c = d == NULL ? NULL : context_current();
 	if (c == NULL) {
 		init_leave();
@@ -205,7 +220,7 @@ static CUresult alloc_any(CUdeviceptr *p, size_t size, bool async,
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && reap(d, true))
 		r = alloc_make(d, c, size, async, p);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
-		say_full(d, size);
+		issue_say_full(d, size, "cuMemAlloc");
 	init_leave();
 	return r;
 }

@@ -107,17 +107,24 @@ CUresult tenancy_hold(struct device *d, const struct alloc *part)
 		tenancy_unhold(d, part);
 		settled = false;
 	}
-	r = settled ? context_quiesce(d) : CUDA_SUCCESS;
+	r = settled ? context_quiesce(d) : CUDA_ERROR_LAUNCH_TIMEOUT;
+	for (size_t i = 0; i < n; i++) {
+		if (r != CUDA_ERROR_LAUNCH_TIMEOUT &&
+		    event_wait(events[i]) == CUDA_ERROR_LAUNCH_TIMEOUT)
+			r = CUDA_ERROR_LAUNCH_TIMEOUT;
+		event_put(events[i]);
+	}
+	free(events);
+	if (r == CUDA_ERROR_LAUNCH_TIMEOUT) {
+		if (settled)
+			tenancy_unhold(d, part);
+		return r;
+	}
 	/* A context that has failed can still be cleared away. */
 	if (r != CUDA_SUCCESS)
 		log_dbg("waiting for work on a reservation: %s",
 			api_result_name(r));
-	for (size_t i = 0; i < n; i++) {
-		event_wait(events[i]);
-		event_put(events[i]);
-	}
-	free(events);
-	return settled ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_TIMEOUT;
+	return CUDA_SUCCESS;
 }
 
 /* ---- what is mapped where ---- */

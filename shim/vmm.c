@@ -148,9 +148,12 @@ void vmm_handle_destroy(struct vmm_handle *h)
 	vmm_wake();
 }
 
-void vmm_handle_begins(struct vmm_handle *h)
+void vmm_handle_begins(struct vmm_handle *h, enum vmm_state state)
 {
 	promised[h->device->ordinal] -= h->size;
+	h->state = state;
+	if (state != VMM_MANAGED)
+		return;
 	status_note_managed();
 	stat_add(managed_allocs, 1);
 	stat_add(managed_bytes, h->size);
@@ -202,6 +205,8 @@ CUresult vmm_release(CUmemGenericAllocationHandle value)
 		vmm_handle_destroy(h);
 	} else if (h->mapping == NULL || h->mapping->unmapped) {
 		r = vmm_handle_drop(h);
+		if (r != CUDA_SUCCESS)
+			h->refs++;	/* it can be tried again */
 	}
 	lock_release(&vmm_lock);
 	/* Its memory lives on while it is mapped. */
@@ -352,7 +357,7 @@ CUresult vmm_unreserve(CUdeviceptr p, size_t size)
 {
 	CUresult r = CUDA_ERROR_INVALID_VALUE;
 	struct reservation *in;
-	uint32_t i = 0;
+	uint32_t i;
 
 	lock_acquire(&vmm_lock);
 	for (;;) {
@@ -360,8 +365,8 @@ CUresult vmm_unreserve(CUdeviceptr p, size_t size)
 		if (in == NULL || in->base != p || in->size != size ||
 		    in->nr_mapped > 0)
 			goto out;
-		while (i < in->nr_pages && in->at[i] == NULL)
-			i++;
+		for (i = 0; i < in->nr_pages && in->at[i] == NULL; i++)
+			;
 		if (i == in->nr_pages)
 			break;
 		if (vmm_is_busy(in->at[i])) {

@@ -72,8 +72,9 @@ void vmm_wake(void) REQUIRES(&vmm_lock);
 struct vmm_handle *vmm_handle_get(CUmemGenericAllocationHandle value)
 	REQUIRES(&vmm_lock);
 void vmm_handle_destroy(struct vmm_handle *h) REQUIRES(&vmm_lock);
-/* The first time it gets memory; the memory it has is gone. */
-void vmm_handle_begins(struct vmm_handle *h) REQUIRES(&vmm_lock);
+/* An empty one has got memory. */
+void vmm_handle_begins(struct vmm_handle *h, enum vmm_state state)
+	REQUIRES(&vmm_lock);
 
 struct reservation *vmm_reservation(CUdeviceptr p) REQUIRES(&vmm_lock);
 /* What lies at an address of r; NULL: nothing. */
@@ -100,8 +101,8 @@ CUresult vmm_park(struct mapping *m) REQUIRES(&vmm_lock);
 CUresult vmm_move(struct vmm_handle *h, struct alloc *to, uint32_t first);
 /*
  * Turns a busy handle into a native one; its mapping, if it has one, stays
- * where it is.  No lock.
+ * where it is.  *lost: the mapping is gone, the bytes are not.  No lock.
  */
-CUresult vmm_nativize(struct vmm_handle *h);
+CUresult vmm_nativize(struct vmm_handle *h, bool *lost);
 
 #endif

@@ -27,12 +27,13 @@ mover
 dirty
 section page_set
 =tenancy tenancy_int tenancy_part pool demote fix
+=vmm vmm_int vmm_map vmm_native
 capture
 observe
 trust
 phase
-=issue issue_mem
-hook_copy hook_ctx hook_graph hook_launch hook_mem hook_module hook_vmm
+=issue issue_int issue_mem issue_pointer issue_touch issue_vmm
+hook_batch hook_copy hook_copy2d hook_ctx hook_graph hook_launch hook_mem hook_module hook_pointer hook_vmm
 END
 
 # "file header" for every header that a file includes, directly or not.
