@@ -95,7 +95,7 @@ const char *probe_result(CUresult r);
  * exit status: 77 where there is no driver or no device, 1 on errors.
  */
 int probe_open(void);
-/* Frees what probe_host gave out; the context goes with the process. */
+/* Frees the host memory given out; the context goes with the process. */
 void probe_close(void);
 
 CUdevice probe_device(void);
@@ -112,7 +112,7 @@ static inline size_t probe_pick(size_t full, size_t quick)
 
 /* Host memory, zeroed, owned by the framework until the end.  Never NULL. */
 void *probe_host(size_t size);
-/* Pinned host memory, zeroed, the device may read it; NULL and a fact if not. */
+/* The same, pinned and seen by the device; NULL and a fact if there is none. */
 void *probe_pinned(size_t size);
 
 /* The unit of physical memory on this device. */

@@ -21,8 +21,11 @@ int probe_quick;
 static CUdevice device;
 static CUmodule base;			/* of probe_ptx_base, loaded on demand */
 static CUdeviceptr scratch;		/* a word for kernels that want one */
-/* Host memory that probe_host gave out; owned. */
-static void *hosted[256];
+/* Host memory that was given out; owned. */
+static struct {
+	void *p;
+	int pinned;
+} hosted[64];
 static size_t nr_hosted;
 
 static int find_functions(void)
@@ -76,8 +79,14 @@ int probe_open(void)
 
 void probe_close(void)
 {
-	while (nr_hosted)
-		free(hosted[--nr_hosted]);
+	while (nr_hosted) {
+		nr_hosted--;
+		/* Fails after a fault; the process ends anyway. */
+		if (hosted[nr_hosted].pinned)
+			(void)drv.cuMemFreeHost(hosted[nr_hosted].p);
+		else
+			free(hosted[nr_hosted].p);
+	}
 }
 
 CUdevice probe_device(void)
@@ -114,16 +123,21 @@ double probe_now_us(void)
 
 /* ---- memory ------------------------------------------------------------------- */
 
-void *probe_host(size_t size)
+/* Takes ownership. */
+static void *keep(void *p, int pinned)
 {
-	void *p = calloc(1, size);
-
 	if (!p || nr_hosted == PROBE_LEN(hosted)) {
-		fprintf(stderr, "no host memory for %zu bytes\n", size);
+		fprintf(stderr, "no host memory, or too many pieces\n");
 		exit(1);
 	}
-	hosted[nr_hosted++] = p;
+	hosted[nr_hosted].p = p;
+	hosted[nr_hosted++].pinned = pinned;
 	return p;
+}
+
+void *probe_host(size_t size)
+{
+	return keep(calloc(1, size), 0);
 }
 
 void *probe_pinned(size_t size)
@@ -137,7 +151,7 @@ void *probe_pinned(size_t size)
 		return NULL;
 	}
 	memset(p, 0, size);
-	return p;
+	return keep(p, 1);
 }
 
 CUmemAllocationProp probe_prop(void)
