@@ -295,9 +295,19 @@ bool drop_settle(struct device *d, const struct alloc *a)
 	return true;
 }
 
+static bool drop_moving(const struct device *d, const struct alloc *a)
+{
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		if (d->pages[a->first + i].state == PAGE_MOVING ||
+		    (device_word(d, a->first + i) & PAGE_LEAVING) != 0)
+			return true;
+	return false;
+}
+
 /*
- * From here on no other thread touches the pages: residents can no longer be
- * chosen to leave, and slots get no other tenant.
+ * From here on no other thread touches the pages: launches that still get a
+ * pointer to them do not see them, residents can no longer be chosen to leave,
+ * and slots get no other tenant.
  */
 static void drop_own(struct device *d, struct alloc *a)
 	REQUIRES(&d->pool_lock)
@@ -309,6 +319,7 @@ static void drop_own(struct device *d, struct alloc *a)
 			resident_remove(d, page);
 		else if (d->pages[page].slot != SLOT_NONE)
 			d->tenancy->slots[d->pages[page].slot].busy = true;
+		page_word_set(d, page, 0);
 	}
 }
 
@@ -369,7 +380,7 @@ void drop_page(struct device *d, uint32_t page, bool lost)
 	struct tenancy *t = d->tenancy;
 	struct page *p = &d->pages[page];
 
-	if (page_tier(d, page) == TIER_RESIDENT) {
+	if (p->chunk != CHUNK_NONE) {
 		if (!lost)	/* else it is still mapped somewhere */
 			chunk_recycle(d, p->chunk);
 	} else {
@@ -397,7 +408,9 @@ CUresult tenancy_drop(struct device *d, struct alloc *a, bool quiet)
 	CUresult r;
 
 	lock_acquire(&d->pool_lock);
-	drop_settle(d, a);
+	/* Moves end by themselves; a pin may be that of a call that blocks. */
+	while (!drop_settle(d, a) && drop_moving(d, a))
+		;
 	drop_own(d, a);
 	if (events != NULL)
 		n = drop_events(d, a, events);
@@ -464,6 +477,18 @@ uint64_t tenancy_evictable(struct device *d)
 		(uint64_t)d->tenancy->nr_resident << d->page_shift;
 	lock_release(&d->pool_lock);
 	return idle + (resident < room ? resident : room);
+}
+
+uint64_t tenancy_lost(struct device *d)
+{
+	uint32_t owned, live;
+
+	lock_acquire(&d->pool_lock);
+	owned = chunk_nr_idle(d) + d->tenancy->nr_slots +
+		d->tenancy->nr_resident;
+	live = chunk_nr_live(d);
+	lock_release(&d->pool_lock);
+	return live > owned ? (uint64_t)(live - owned) << d->page_shift : 0;
 }
 
 uint32_t tenancy_most_pages(struct device *d)
