@@ -98,8 +98,12 @@ static CUresult victims_save(struct device *d, struct context *c,
 	}
 	r = mover_save(c, moves, n, saved);
 	free(moves);
-	if (r == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS) {
 		r = event_wait(*saved);
+		/* The pages stay, and are in use again at once. */
+		if (r != CUDA_SUCCESS)
+			mover_drain(c, c->side);
+	}
 	return r;
 }
 

@@ -52,10 +52,29 @@ static CUresult run(struct context *c, const struct move *m, size_t n,
 	}
 	if (r == CUDA_SUCCESS)
 		*done = event_record(c, stream, &r);
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS) {
 		log_err("a copy between arena and GPU failed: %s",
 			api_result_name(r));
+		mover_drain(c, stream);
+	}
 	return r;
+}
+
+void mover_drain(struct context *c, CUstream stream)
+{
+	struct event *e;
+	CUresult r = CUDA_ERROR_UNKNOWN;
+
+	/* Twice: the driver may have failed for a reason of the moment. */
+	for (int i = 0; i < 2 && r != CUDA_SUCCESS; i++) {
+		e = event_record(c, stream, &r);
+		if (e == NULL)
+			continue;
+		r = event_wait(e);
+		event_put(e);
+	}
+	if (r != CUDA_SUCCESS && !context_has_host_functions())
+		real.cuStreamSynchronize(stream);
 }
 
 CUresult mover_fetch(struct context *c, const struct move *m, size_t n,

@@ -23,13 +23,16 @@ struct move {
 /*
  * Queues the copies in order on the stream towards the GPU (fetch) or towards
  * the host (save); neighbours in both places become one copy.  *done gets a
- * reference to an event behind all of them.  On failure some may have been
- * queued, and *done is NULL.
+ * reference to an event behind all of them.  On failure those that had been
+ * queued have ended, so that both places are free again; *done is NULL.
  */
 CUresult mover_fetch(struct context *c, const struct move *m, size_t n,
 	struct event **done) WARN_UNUSED;
 CUresult mover_save(struct context *c, const struct move *m, size_t n,
 	struct event **done) WARN_UNUSED;
+
+/* Waits for all that was queued on one of c's two streams, after a failure. */
+void mover_drain(struct context *c, CUstream stream);
 
 /* Later copies of that direction wait for e. */
 CUresult mover_fetch_after(struct context *c, struct event *e);
