@@ -251,6 +251,9 @@ E2E := \
 	train \
 	vecadd \
 	vmm \
+	vmm_reuse \
+	vmm_segments \
+	vmm_threads \
 	# EOL
 
 # Questions to a real driver; nothing of it is linked in.
@@ -276,6 +279,7 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_plan_parts \
 	test_plan_reference \
 	test_ptx_float \
 	test_ptx_flow \
@@ -437,6 +441,7 @@ UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
+UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
