@@ -19,6 +19,19 @@ static size_t extent(size_t width, size_t rows, size_t pitch, size_t layers,
 	return (layers - 1) * layer + (rows - 1) * pitch + width;
 }
 
+/*
+ * One side of a copy: its box, and the byte that the base address names, since
+ * a driver may look at that to learn what kind of memory it is.
+ */
+static void touch_side(struct issue *i, CUdeviceptr base, size_t off,
+	size_t bytes, bool write)
+{
+	if (bytes == 0)
+		return;
+	issue_touch(i, base, 1, false);
+	issue_touch(i, base + off, bytes, write);
+}
+
 static bool on_device(CUmemorytype t)
 {
 	return t == CU_MEMORYTYPE_DEVICE || t == CU_MEMORYTYPE_UNIFIED;
@@ -32,10 +45,10 @@ static void touch_2d(struct issue *i, const CUDA_MEMCPY2D *c)
 	size_t dp = c->dstPitch == 0 ? c->WidthInBytes : c->dstPitch;
 
 	if (on_device(c->srcMemoryType))
-		issue_touch(i, c->srcDevice + c->srcY * sp + c->srcXInBytes,
+		touch_side(i, c->srcDevice, c->srcY * sp + c->srcXInBytes,
 			extent(c->WidthInBytes, c->Height, sp, 1, 0), false);
 	if (on_device(c->dstMemoryType))
-		issue_touch(i, c->dstDevice + c->dstY * dp + c->dstXInBytes,
+		touch_side(i, c->dstDevice, c->dstY * dp + c->dstXInBytes,
 			extent(c->WidthInBytes, c->Height, dp, 1, 0), true);
 }
 
@@ -123,23 +136,23 @@ COPY_2D_ASYNC(cuMemcpy2DAsync_v2_ptsz, ISSUE_PTSZ(s))
 			(c)->dstHeight; \
 		\
 		if (on_device((c)->srcMemoryType)) \
-			issue_touch(i, (c)->srcDevice + ((c)->srcZ * sh + \
+			touch_side(i, (c)->srcDevice, ((c)->srcZ * sh + \
 				(c)->srcY) * sp + (c)->srcXInBytes, \
 				extent((c)->WidthInBytes, (c)->Height, sp, \
 				(c)->Depth, sh), false); \
 		if (on_device((c)->dstMemoryType)) \
-			issue_touch(i, (c)->dstDevice + ((c)->dstZ * dh + \
+			touch_side(i, (c)->dstDevice, ((c)->dstZ * dh + \
 				(c)->dstY) * dp + (c)->dstXInBytes, \
 				extent((c)->WidthInBytes, (c)->Height, dp, \
 				(c)->Depth, dh), true); \
 	} while (0)
 
-/* As halve_2d(); the heights of 0 must be fixed before rows are cut. */
+/* As halve_2d(); a layer's height of 0 means the copy's, which may be cut. */
 #define HALVE_3D(c, rest, whole) \
 	do { \
-		if ((c)->srcHeight == 0) \
+		if ((c)->srcHeight == 0 && (c)->Depth > 1) \
 			(c)->srcHeight = (c)->Height; \
-		if ((c)->dstHeight == 0) \
+		if ((c)->dstHeight == 0 && (c)->Depth > 1) \
 			(c)->dstHeight = (c)->Height; \
 		*(rest) = *(c); \
 		*(whole) = true; \

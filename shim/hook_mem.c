@@ -26,12 +26,19 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t size)
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
 	size_t height, unsigned int element)
 {
-	CUresult r = REAL(cuMemAllocPitch_v2)(p, pitch, width, height, element);
+	CUresult r;
+	bool native;
 
-	/* The pitch is the driver's to choose, so the memory is its own. */
-	if (r == CUDA_ERROR_OUT_OF_MEMORY && init_active() && height != 0 &&
-	    width <= SIZE_MAX / height && issue_make_room(width * height))
+	if (!init_active() || height == 0 || width > SIZE_MAX / height)
+		return REAL(cuMemAllocPitch_v2)(p, pitch, width, height,
+			element);
+	r = issue_alloc_pitch(p, pitch, width, height, element, &native);
+	if (!native)
+		return r;
+	r = real.cuMemAllocPitch_v2(p, pitch, width, height, element);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(width * height))
 		r = real.cuMemAllocPitch_v2(p, pitch, width, height, element);
+	issue_native(r, p, width * height);
 	return r;
 }
 

@@ -23,8 +23,12 @@ bool issue_hold(struct issue *i)
 	if (i->set.caller != NULL && i->set.caller->ordinal != d->ordinal)
 		i->set.context = context_of_device(d->ordinal);
 	i->too_big = page_set_pages(&i->set) > tenancy_most_pages(d);
-	i->result = i->set.context == NULL ? CUDA_ERROR_INVALID_CONTEXT :
-		tenancy_acquire(&i->set);
+	if (i->set.context == NULL)
+		i->result = CUDA_ERROR_INVALID_CONTEXT;
+	else if (i->too_big && i->splits)
+		i->result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		i->result = tenancy_acquire(&i->set);
 	if (i->result != CUDA_SUCCESS) {
 		page_set_clear(&i->set);
 		return false;
@@ -215,6 +219,7 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 
 	i->kind = ISSUE_PASS;
 	i->result = CUDA_SUCCESS;
+	i->splits = false;
 	init_enter();
 	stat_add(launches, 1);
 	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
@@ -275,6 +280,7 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	i->result = CUDA_SUCCESS;
 	i->started = false;
 	i->pieces = false;
+	i->splits = false;
 	i->dst = dst;
 	i->src = src;
 	i->n = 0;

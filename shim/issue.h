@@ -54,7 +54,8 @@ struct issue {
 	unsigned how;
 	bool pieces;		/* each piece is acquired by itself */
 	bool started;
-	bool too_big;		/* refused: smaller parts may do */
+	bool splits;		/* the hook can do it in smaller parts */
+	bool too_big;		/* refused: such parts may do */
 };
 
 /* The default stream's handle in either flavour. */
@@ -104,6 +105,9 @@ CUresult issue_end(struct issue *i, CUresult r);
  * was done.
  */
 CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native);
+/* cuMemAllocPitch; *native as above. */
+CUresult issue_alloc_pitch(CUdeviceptr *p, size_t *pitch, size_t width,
+	size_t height, unsigned int element, bool *native);
 /* cuMemFree; *native as above. */
 CUresult issue_free(CUdeviceptr p, bool *native);
 /* The same in stream order. */

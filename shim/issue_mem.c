@@ -121,45 +121,71 @@ void issue_say_full(struct device *d, size_t size, const char *call)
 		conf_size_text(arena_capacity(), capacity, sizeof(capacity)));
 }
 
+/* What kind of allocation the program asked for. */
+struct wish {
+	size_t size;
+	bool async;		/* in stream order */
+	/* A pitch allocation: its width and element, and the driver's pitch. */
+	size_t width, height;
+	unsigned int element;
+	size_t pitch;
+};
+
+static CUresult twin_try(struct wish *w, CUdeviceptr *twin)
+{
+	if (w->width == 0)
+		return real.cuMemAlloc_v2(twin, 1);
+	/* One row of the driver's own tells the pitch. */
+	return real.cuMemAllocPitch_v2(twin, &w->pitch, w->width, 1,
+		w->element);
+}
+
 /*
  * Every managed allocation owns a small native one: freeing it gives the free
  * the driver's own semantics, and it ends with the context as a plain
  * allocation would.
  */
-static CUresult twin_create(CUdeviceptr *twin)
+static CUresult twin_create(struct wish *w, CUdeviceptr *twin)
 {
-	CUresult r = real.cuMemAlloc_v2(twin, 1);
+	CUresult r = twin_try(w, twin);
 
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(1))
-		r = real.cuMemAlloc_v2(twin, 1);
+		r = twin_try(w, twin);
+	if (r == CUDA_SUCCESS && w->width != 0) {
+		if (w->pitch > SIZE_MAX / w->height) {
+			real.cuMemFree_v2(*twin);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		w->size = w->pitch * w->height;
+	}
 	return r;
 }
 
-static CUresult alloc_make(struct device *d, struct context *c, size_t size,
-	bool async, CUdeviceptr *p)
+static CUresult alloc_make(struct device *d, struct context *c,
+	struct wish *w, CUdeviceptr *p)
 {
-	struct alloc *a = alloc_create(d, c, size);
-	CUresult r = CUDA_SUCCESS;
+	CUdeviceptr twin = 0;
+	struct alloc *a;
+	CUresult r = w->async ? CUDA_SUCCESS : twin_create(w, &twin);
 
-	if (a == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	a->async = async;
-	if (!async)
-		r = twin_create(&a->twin);
-	if (r == CUDA_SUCCESS) {
-		r = tenancy_back(d, a);
-		if (r != CUDA_SUCCESS && !async)
-			real.cuMemFree_v2(a->twin);
-	}
+	if (r != CUDA_SUCCESS)
+		return r;
+	a = alloc_create(d, c, w->size);
+	r = a == NULL ? CUDA_ERROR_OUT_OF_MEMORY : tenancy_back(d, a);
 	if (r != CUDA_SUCCESS) {
-		alloc_destroy(d, a);
+		if (a != NULL)
+			alloc_destroy(d, a);
+		if (twin != 0)
+			real.cuMemFree_v2(twin);
 		return r;
 	}
+	a->twin = twin;
+	a->async = w->async;
 	alloc_publish(d, a);
 	*p = a->base;
 	status_note_managed();
 	stat_add(managed_allocs, 1);
-	stat_add(managed_bytes, size);
+	stat_add(managed_bytes, w->size);
 	stat_max(managed_peak, stat_get(managed_bytes));
 	return CUDA_SUCCESS;
 }
@@ -197,15 +223,14 @@ static bool reap(struct device *d, bool wait)
 	return any;
 }
 
-static CUresult alloc_any(CUdeviceptr *p, size_t size, bool async,
-	bool *native)
+static CUresult alloc_any(CUdeviceptr *p, struct wish *w, bool *native)
 {
 	struct device *d;
 	struct context *c;
 	CUresult r;
 
 	*native = true;
-	if (p == NULL || size == 0 || size < conf.min_alloc)
+	if (p == NULL || w->size == 0 || w->size < conf.min_alloc)
 		return CUDA_SUCCESS;
 	init_enter();
 	d = issue_device();
@@ -216,28 +241,52 @@ static CUresult alloc_any(CUdeviceptr *p, size_t size, bool async,
 	}
 	*native = false;
 	reap(d, false);
-	r = alloc_make(d, c, size, async, p);
+	r = alloc_make(d, c, w, p);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && reap(d, true))
-		r = alloc_make(d, c, size, async, p);
+		r = alloc_make(d, c, w, p);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
-		issue_say_full(d, size, "cuMemAlloc");
+		issue_say_full(d, w->size, "cuMemAlloc");
 	init_leave();
 	return r;
 }
 
 CUresult issue_alloc(CUdeviceptr *p, size_t size, bool *native)
 {
-	return alloc_any(p, size, false, native);
+	struct wish w = { .size = size };
+
+	return alloc_any(p, &w, native);
+}
+
+CUresult issue_alloc_pitch(CUdeviceptr *p, size_t *pitch, size_t width,
+	size_t height, unsigned int element, bool *native)
+{
+	struct wish w = {
+		.size = width * height,
+		.width = width,
+		.height = height,
+		.element = element,
+	};
+	CUresult r;
+
+	*native = true;
+	if (pitch == NULL || width == 0)
+		return CUDA_SUCCESS;
+	r = alloc_any(p, &w, native);
+	if (!*native && r == CUDA_SUCCESS)
+		*pitch = w.pitch;
+	return r;
 }
 
 CUresult issue_alloc_async(CUdeviceptr *p, size_t size, CUstream s,
 	bool *native)
 {
+	struct wish w = { .size = size, .async = true };
+
 	*native = true;
 	/* In a capture it becomes a node of the graph, which is the driver's. */
 	if (issue_is_capturing(s))
 		return CUDA_SUCCESS;
-	return alloc_any(p, size, true, native);
+	return alloc_any(p, &w, native);
 }
 
 CUresult issue_free_async(CUdeviceptr p, CUstream s, bool *native)

@@ -16,6 +16,7 @@ void issue_touches(struct issue *i, CUstream s)
 	i->result = CUDA_SUCCESS;
 	i->pieces = false;
 	i->too_big = false;
+	i->splits = true;
 	page_set_init(&i->set, NULL, s);
 }
 
