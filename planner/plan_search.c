@@ -193,10 +193,9 @@ static double wrap(double v, double lo, double hi)
 
 	if (!(width > 0))
 		return lo;
-	v = fmod(v - lo, width);
-	if (v < 0)
-		v += width;
-	return lo + v;
+	v = (v - lo) / width;
+	v = lo + (v - floor(v)) * width;
+	return v < hi ? v : hi;
 }
 
 struct sa {

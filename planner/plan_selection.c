@@ -25,8 +25,8 @@
 #define SCALE_MEMORY 100
 #define LEVELS 16
 #define BISECT_STEPS 30
-#define ANNEAL_STEPS 20000
-#define MOST_JUMPS 4000000
+#define ANNEAL_STEPS 8000
+#define MOST_JUMPS 1500000
 
 struct variable {
 	const struct tensor_statistics *t;
