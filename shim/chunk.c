@@ -52,7 +52,7 @@ int chunk_start(struct device *d)
 	return 0;
 }
 
-static uint32_t create(struct device *d)
+static uint32_t create(struct device *d, CUresult *r)
 {
 	struct chunks *c = d->chunks;
 	CUmemAllocationProp prop;
@@ -69,7 +69,8 @@ static uint32_t create(struct device *d)
 	    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
 	    d->ordinal) == CUDA_SUCCESS && rdma)
 		prop.allocFlags.gpuDirectRDMACapable = 1;
-	if (real.cuMemCreate(&h, d->page_size, &prop, 0) != CUDA_SUCCESS)
+	*r = real.cuMemCreate(&h, d->page_size, &prop, 0);
+	if (*r != CUDA_SUCCESS)
 		return CHUNK_NONE;
 	i = c->nr_holes > 0 ? c->holes[--c->nr_holes] : c->nr_used++;
 	c->handles[i] = h;
@@ -84,12 +85,18 @@ uint32_t chunk_take(struct device *d, uint32_t want, uint32_t *out)
 {
 	struct chunks *c = d->chunks;
 	uint32_t n = 0, i;
+	CUresult r;
 
 	while (n < want && c->nr_idle > 0)
 		out[n++] = c->idle[--c->nr_idle];
 	while (n < want && c->nr_live < d->budget >> d->page_shift &&
 	       c->nr_live < c->max) {
-		i = create(d);
+		i = create(d, &r);
+		if (i == CHUNK_NONE && r != CUDA_ERROR_OUT_OF_MEMORY) {
+			log_warn("a chunk cannot be made: %s",
+				api_result_name(r));
+			break;
+		}
 		if (i == CHUNK_NONE) {
 			/*
 			 * Less is free than there was at the start.  What we

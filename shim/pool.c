@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "shim/api_table.h"
 #include "shim/arena.h"
@@ -833,10 +831,24 @@ CUresult tenancy_acquire(struct page_set *s)
 
 /* ---- release ---- */
 
+/* Not the thread's id, which another may get after this one's end. */
 static unsigned long stream_thread(CUstream s)
 {
-	return s == CU_STREAM_PER_THREAD ? (unsigned long)syscall(SYS_gettid) :
-		0;
+	static unsigned long last;
+	static __thread unsigned long self;
+
+	if (s != CU_STREAM_PER_THREAD)
+		return 0;
+	if (self == 0)
+		self = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	return self;
+}
+
+static uint64_t ticket(void)
+{
+	static uint64_t last;
+
+	return __atomic_add_fetch(&last, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool same_stream(const struct reader *a, const struct reader *b)
@@ -865,10 +877,16 @@ static bool reader_add(struct slot *slot, const struct reader *who)
 	struct reader *grown;
 
 	for (uint32_t i = 0; i < slot->nr_readers; i++)
-		if (same_stream(&slot->readers[i], who)) {
-			/* The later event of a stream stands for both. */
+		if (same_stream(&slot->readers[i], who) &&
+		    slot->readers[i].recorded < who->begun) {
+			/*
+			 * The later event of a stream stands for both.  Who
+			 * comes here later need not have recorded later: two
+			 * threads may share a stream.
+			 */
 			event_put(slot->readers[i].event);
-			slot->readers[i].event = event_get(who->event);
+			slot->readers[i] = *who;
+			event_get(who->event);
 			return true;
 		}
 	if (slot->nr_readers == slot->max_readers) {
@@ -900,7 +918,9 @@ void tenancy_release(struct page_set *s)
 	bool kept = true;
 
 	if (s->nr_pins > 0) {
+		who.begun = ticket();
 		who.event = event_record(s->caller, s->stream, &r);
+		who.recorded = ticket();
 		/* Without an event nobody could wait later, so wait now. */
 		if (who.event == NULL)
 			real.cuStreamSynchronize(s->stream);

@@ -14,6 +14,8 @@ struct reader {
 	CUstream stream;
 	unsigned long thread;	/* tells default streams of threads apart */
 	unsigned epoch;		/* of the context's stream handles */
+	uint64_t begun;		/* tickets from before and after recording */
+	uint64_t recorded;
 	struct event *event;	/* referenced */
 };
 
