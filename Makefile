@@ -279,8 +279,10 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_plan_optimal \
 	test_plan_parts \
 	test_plan_reference \
+	test_plan_timeline \
 	test_ptx_float \
 	test_ptx_flow \
 	test_ptx_int \
@@ -441,9 +443,14 @@ UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
+# Without it the tests do without the linear program.
+GLPK := $(if $(wildcard /usr/include/glpk.h),-lglpk)
 UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
+UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_lp.c
+UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
+UNIT_OBJS_test_plan_timeline := $(PLANNER_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_pool := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
@@ -497,7 +504,15 @@ $(B)/bench/bench_ptx: $(call obj,test/bench/bench_ptx.c $(PTX_SRCS))
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(LD_SAN) -lm
 
-bench: $(B)/bench/bench_launch $(B)/bench/bench_ptx $(B)/libballast.so
+# The planner alone; reads test/data.
+$(B)/bench/bench_plan: $(call obj,test/bench/bench_plan.c \
+		test/unit/plan_cases.c $(PLANNER_SRCS))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -ljson-c -lm
+
+bench: $(B)/bench/bench_launch $(B)/bench/bench_plan $(B)/bench/bench_ptx \
+		$(B)/libballast.so
 	$(Q)B=$(B) test/bench/run.sh
 
 # ---- the probes of a real GPU ---------------------------------------------------

@@ -23,4 +23,15 @@ struct bound_model {
  */
 double bound_simple(const struct bound_model *m);
 
+/*
+ * Much closer where compute is uneven: the optimum over all pools of copies as a
+ * fluid, and the latency of copies that are no larger than the pool; the latter
+ * for plans whose residents stay the same.  Cost about linear in layers.  Never
+ * below bound_simple().  streamed (NULL, or room for nr) gets the bytes of each
+ * layer in the optimum and *pool its pool; *pool is 0 where there is none.
+ */
+enum plan_status bound_strong(const struct bound_model *m,
+	struct plan_arena *arena, double *period_ms, double *streamed,
+	double *pool);
+
 #endif

@@ -208,19 +208,20 @@ static enum plan_status search_budget(struct optimal *o, uint64_t need,
 	enum plan_status status;
 
 	if (o->p->margin <= 0 || bound > o->m.compute_ms * (1 + SAME))
-		return optimal_search(&o->m, need, 1, o->arena, best);
+		return optimal_search(&o->m, need, 1, best);
 	slow = slower(o);
-	status = optimal_search(&slow, need, 1, o->arena, best);
+	status = optimal_search(&slow, need, 1, best);
 	if (status != PLAN_OK || lossless(o, best))
 		return status;
 	status = optimal_trial_init(&trial, &o->m, o->arena);
 	if (status == PLAN_OK)
 		status = optimal_choice_init(&other, o->m.nr, o->arena);
 	if (status == PLAN_OK)
-		status = optimal_search(&o->m, need, 1, o->arena, &other);
+		status = optimal_search(&o->m, need, 1, &other);
 	if (status != PLAN_OK)
 		return status;
 	best->period_ms = optimal_trial_at(&trial, best, &o->m.link);
+	best->bound_ms = other.bound_ms;
 	if (other.period_ms < best->period_ms * (1 - SAME))
 		optimal_choice_copy(best, &other, o->m.nr);
 	return PLAN_OK;
@@ -240,7 +241,7 @@ static enum plan_status search_latency(struct optimal *o,
 	while (status == PLAN_OK && high - low > o->m.chunk / 8) {
 		uint64_t mid = low + (high - low + 1) / 2;
 
-		status = optimal_search(&o->m, mid, 0, o->arena, &c);
+		status = optimal_search(&o->m, mid, 0, &c);
 		if (status == PLAN_OK && lossless(o, &c)) {
 			optimal_choice_copy(best, &c, o->m.nr);
 			low = mid;
@@ -405,6 +406,7 @@ static enum plan_status plan_budget(struct optimal *o,
 		.need = o->unique - budget,
 	};
 	enum plan_status status;
+	double pool;
 
 	if (budget < o->largest_read)
 		return infeasible(o, result);
@@ -414,7 +416,17 @@ static enum plan_status plan_budget(struct optimal *o,
 		set_model(o, true);
 	status = search_budget(o, o->stream_tied ? o->m.total - budget :
 		b.need, result->bound_ms, c);
-	return status == PLAN_INFEASIBLE ? infeasible(o, result) : status;
+	if (status == PLAN_INFEASIBLE)
+		return infeasible(o, result);
+	if (status != PLAN_OK || lossless(o, c))
+		return status;
+	/* The search's own bound takes tied tensors for resident. */
+	if (o->tied == 0 && c->bound_ms > result->bound_ms)
+		result->bound_ms = c->bound_ms;
+	else if (o->tied > 0 || c->bound_ms <= 0)
+		status = bound_strong(&b, o->arena, &result->bound_ms, NULL,
+			&pool);
+	return status;
 }
 
 enum plan_status plan_optimal(const struct plan_input *in,

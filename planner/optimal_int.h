@@ -6,6 +6,7 @@
 #ifndef BALLAST_PLANNER_OPTIMAL_INT_H
 #define BALLAST_PLANNER_OPTIMAL_INT_H
 
+#include "planner/bound.h"
 #include "planner/cycle.h"
 #include "planner/ring.h"
 #include "planner/timeline.h"
@@ -22,17 +23,30 @@ struct optimal_model {
 	bool wrap;
 };
 
+enum optimal_seed {
+	SEED_LEVEL,	/* as much of every layer */
+	SEED_COMPUTE,	/* less of layers that compute long */
+	SEED_WINDOW,	/* as much as the layer before gives time for */
+	SEED_FEW,	/* SEED_LEVEL on every so many-th layer */
+	SEED_FEW_MORE,
+	SEED_FEW_MOST,
+	SEED_FLUID,	/* in proportion to the optimum of copies as a fluid */
+	NR_SEEDS,
+};
+
 /* A ring of `ring` chunks, and what goes through it. */
 struct optimal_choice {
 	uint64_t chunk;
 	uint32_t ring;
 	uint64_t unit;		/* of bytes */
 	uint64_t most;		/* bytes of one layer */
+	enum optimal_seed seed;	/* where it came from */
 	bool split;		/* copies are cut where the ring makes them wait */
 	uint64_t *bytes;	/* by layer */
 	uint32_t *pads;		/* by layer: unused positions before it */
 	uint64_t streamed;	/* sum of bytes */
 	double period_ms;
+	double bound_ms;	/* of the search; 0: it needed none */
 };
 
 /* ---- optimal_trial.c ---- */
@@ -80,19 +94,10 @@ struct optimal_range {
 bool optimal_range(const struct optimal_model *m, uint64_t need, uint64_t unit,
 	uint32_t blocks, struct optimal_range *out);
 
-enum optimal_seed {
-	SEED_LEVEL,	/* as much of every layer */
-	SEED_COMPUTE,	/* less of layers that compute long */
-	SEED_WINDOW,	/* as much as the layer before gives time for */
-	SEED_FEW,	/* SEED_LEVEL on every so many-th layer */
-	SEED_FEW_MORE,
-	SEED_FEW_MOST,
-	NR_SEEDS,
-};
-
 struct optimal_seeder {
 	const struct optimal_model *m;
 	double *want, *weight;
+	double *fluid;		/* by layer; only SEED_FLUID needs it */
 	uint64_t *cap;
 };
 
@@ -114,6 +119,6 @@ bool optimal_seed(struct optimal_seeder *s, struct optimal_choice *c,
  * PLAN_INFEASIBLE: nothing fits.
  */
 enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
-	int effort, struct plan_arena *arena, struct optimal_choice *best);
+	int effort, struct optimal_choice *best);
 
 #endif

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #define TOP 6
-#define WORK 240000u		/* nodes for one search */
+/* Nodes visited by one search; large models make do with fewer. */
+#define WORK(nr) ((nr) > 250 ? 220000 : 600000)
 #define MAX_SIZES 400
+#define CLOSE 0.0002	/* a gap that is not worth more search */
 #define SLACK 0.003	/* what a step may lose */
 
 struct search {
@@ -27,6 +29,8 @@ struct search {
 	uint32_t *critical, nr_critical;	/* layers */
 	uint64_t random;
 	int64_t work;		/* left */
+	double bound_ms;	/* 0: not known */
+	double fluid_pool;	/* of the bound, in chunks; 0: not known */
 };
 
 static enum plan_status search_init(struct search *s,
@@ -188,13 +192,13 @@ static bool fill_pads(struct search *s, struct optimal_choice *c, uint64_t used)
 	return pads == 0;
 }
 
-/* One ring size with every seed.  True: one of them loses nothing. */
-static bool try_size(struct search *s, uint64_t chunk, uint32_t ring,
-	uint64_t unit, uint64_t most)
+/* One ring size with several seeds.  True: one of them loses nothing. */
+static bool try_seeds(struct search *s, uint64_t chunk, uint32_t ring,
+	uint64_t unit, uint64_t most, uint32_t first, uint32_t end)
 {
 	bool lossless = false;
 
-	for (uint32_t seed = 0; seed < NR_SEEDS; seed++) {
+	for (uint32_t seed = first; seed < end; seed++) {
 		struct optimal_choice *c = &s->now;
 		uint64_t used, pads;
 
@@ -202,6 +206,8 @@ static bool try_size(struct search *s, uint64_t chunk, uint32_t ring,
 		c->ring = ring;
 		c->unit = unit;
 		c->most = most;
+		c->seed = seed;
+		s->work -= s->m->nr;
 		if (!optimal_seed(&s->seeder, c, seed, s->need))
 			continue;
 		used = positions(s, c);
@@ -217,6 +223,12 @@ static bool try_size(struct search *s, uint64_t chunk, uint32_t ring,
 		keep(s);
 	}
 	return lossless;
+}
+
+static bool try_size(struct search *s, uint64_t chunk, uint32_t ring,
+	uint64_t unit, uint64_t most)
+{
+	return try_seeds(s, chunk, ring, unit, most, 0, SEED_FLUID);
 }
 
 static bool try_ring(struct search *s, uint64_t ring)
@@ -267,6 +279,12 @@ static uint32_t sizes_of(const struct search *s,
 	return nr;
 }
 
+static bool try_seed(struct search *s, uint64_t ring, enum optimal_seed seed)
+{
+	return try_seeds(s, s->m->chunk, (uint32_t)ring, s->m->chunk,
+		ring * s->m->chunk, seed, seed + 1);
+}
+
 /* Between a size that loses and a larger one that does not. */
 static void shrink_lossless(struct search *s, uint64_t low, uint64_t high)
 {
@@ -283,15 +301,18 @@ static void shrink_lossless(struct search *s, uint64_t low, uint64_t high)
 static bool search_rings(struct search *s, const struct optimal_range *range)
 {
 	uint64_t sizes[2 * MAX_SIZES], before = range->low - 1;
-	uint32_t nr, grid = WORK / 3 / (s->m->nr * 3 * 8);
+	uint32_t nr, grid = 3000 / s->m->nr;
 
-	grid = grid < 14 ? 14 : grid > MAX_SIZES ? MAX_SIZES : grid;
+	grid = grid < 10 ? 10 : grid > MAX_SIZES ? MAX_SIZES : grid;
 	if (grid > 40 + 4 * s->m->nr)
 		grid = 40 + 4 * s->m->nr;
-	if (s->effort == 0)
+	if (s->effort == 0 || s->fluid_pool > 0)
 		grid = grid > 24 ? 24 : grid;
 	nr = sizes_of(s, range, grid, sizes);
 	for (uint32_t i = 0; i < nr; i++) {
+		/* Something is lost anyway, and other ways are as promising. */
+		if (s->fluid_pool > 0 && s->work < WORK(s->m->nr) / 2)
+			break;
 		if (try_ring(s, sizes[i])) {
 			shrink_lossless(s, before, sizes[i]);
 			return true;
@@ -319,26 +340,69 @@ static void search_near(struct search *s, const struct optimal_range *range)
 			ring = (uint64_t)ceil(need / (turns + k));
 			for (uint64_t r = ring; r < ring + 2; r++)
 				if (r >= range->low && r <= range->high)
-					try_ring(s, r);
+					try_seed(s, r, s->top[0].seed);
 		}
 	}
+}
+
+/* The optimum of the fluid, rounded, in rings from a little smaller to larger. */
+static enum plan_status search_fluid(struct search *s,
+	const struct optimal_range *range, struct plan_arena *arena)
+{
+	struct bound_model b = {
+		.nr = s->m->nr,
+		.ms = s->m->ms,
+		.bytes = s->m->bytes,
+		.need = s->need,
+	};
+	double pool;
+	enum plan_status status;
+
+	timeline_link_below(&s->m->link, &b.latency_ms, &b.ms_per_byte);
+	status = bound_strong(&b, arena, &s->bound_ms, s->seeder.fluid, &pool);
+	if (status != PLAN_OK || pool <= 0)
+		return status;
+	pool /= (double)s->m->chunk;
+	s->fluid_pool = pool;
+	for (int k = -3; k <= 12; k++) {
+		uint64_t two[2];
+
+		two[0] = (uint64_t)(pool * (1 + 0.04 * k) + 1);
+		two[1] = snapped(s, two[0]);
+		for (int i = 0; i < 2; i++)
+			if (two[i] >= range->low && two[i] <= range->high)
+				try_seed(s, two[i], SEED_FLUID);
+	}
+	return PLAN_OK;
 }
 
 static void search_blocks(struct search *s, uint32_t blocks, uint64_t unit)
 {
 	struct optimal_range range;
-	double at, step;
-	int grid = s->effort ? 8 : 4;
+	double at, step, high;
+	int grid = 4;
 
 	if (!optimal_range(s->m, s->need, unit, blocks, &range))
 		return;
 	at = (double)range.low;
-	step = pow((double)range.high / at, 1.0 / (grid - 1));
+	high = (double)range.high;
+	/* Blocks together come to somewhat more than the fluid needs. */
+	if (s->fluid_pool > 0 && unit == s->m->chunk) {
+		double size = s->fluid_pool / blocks;
+
+		at = fmin(fmax(at, 0.8 * size), high);
+		high = fmax(fmin(high, 2 * size), at);
+	}
+	step = pow(high / at, 1.0 / (grid - 1));
 	for (int i = 0; i < grid; i++, at *= step) {
 		uint64_t size = (uint64_t)(at + 0.5);
 
-		if (i == grid - 1 || size > range.high)
+		if (s->nr_top > 0 && s->work < WORK(s->m->nr) / 4)
+			return;
+		if (size > range.high)
 			size = range.high;
+		if (size < range.low)
+			size = range.low;
 		try_size(s, size * unit, blocks, unit, size * unit);
 	}
 }
@@ -524,7 +588,8 @@ static void improve(struct search *s, struct optimal_choice *c, uint32_t trials)
 		optimal_choice_copy(&s->at, &s->now, nr);
 		if (better(s, &s->now, c))
 			optimal_choice_copy(c, &s->now, nr);
-		if (nothing_lost(s, c->period_ms))
+		if (nothing_lost(s, c->period_ms) ||
+			c->period_ms < s->bound_ms * (1 + CLOSE))
 			return;
 	}
 }
@@ -580,7 +645,52 @@ static void search_serial(struct search *s)
 		search_blocks(s, 1, 1);
 }
 
-enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
+/* Must something be lost?  By the bound that costs nothing. */
+static bool is_lossy(const struct search *s)
+{
+	struct bound_model b = {
+		.nr = s->m->nr,
+		.ms = s->m->ms,
+		.bytes = s->m->bytes,
+		.need = s->need,
+	};
+
+	timeline_link_below(&s->m->link, &b.latency_ms, &b.ms_per_byte);
+	return !nothing_lost(s, bound_simple(&b));
+}
+
+/*
+ * Where something must be lost, the fluid's pool tells where to look; otherwise
+ * the smallest ring that loses nothing is wanted, so all are tried from below.
+ */
+static enum plan_status search_pools(struct search *s,
+	const struct optimal_range *range, struct plan_arena *arena,
+	bool *lossless)
+{
+	struct optimal_range near = *range;
+	bool lossy = s->effort > 0 && is_lossy(s);
+	enum plan_status status = PLAN_OK;
+
+	if (lossy)
+		status = search_fluid(s, range, arena);
+	if (s->fluid_pool > 0) {
+		double low = s->fluid_pool / 2, high = s->fluid_pool * 3 + 1;
+
+		if (low > (double)near.low && low < (double)near.high)
+			near.low = (uint64_t)low;
+		if (high < (double)near.high && high > (double)near.low)
+			near.high = (uint64_t)high;
+	}
+	*lossless = search_rings(s, &near);
+	if (*lossless || s->effort == 0)
+		return status;
+	if (!lossy && status == PLAN_OK)
+		status = search_fluid(s, range, arena);
+	search_near(s, range);
+	return status;
+}
+
+static enum plan_status run(const struct optimal_model *m, uint64_t need,
 	int effort, struct plan_arena *arena, struct optimal_choice *best)
 {
 	struct optimal_range range;
@@ -593,11 +703,11 @@ enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
 	status = search_init(s, m, need, effort, arena);
 	if (status != PLAN_OK)
 		return status;
-	s->work = WORK;
+	s->work = WORK(m->nr);
 	if (optimal_range(m, need, m->chunk, 0, &range)) {
-		lossless = search_rings(s, &range);
-		if (!lossless && effort > 0)
-			search_near(s, &range);
+		status = search_pools(s, &range, arena, &lossless);
+		if (status != PLAN_OK)
+			return status;
 	}
 	if (!lossless)
 		for (uint32_t k = 2; k <= 4; k++)
@@ -609,5 +719,19 @@ enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
 	if (!lossless && effort > 0)
 		search_moves(s);
 	optimal_choice_copy(best, &s->top[shortest(s)], m->nr);
+	best->bound_ms = s->bound_ms;
 	return PLAN_OK;
+}
+
+enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
+	int effort, struct optimal_choice *best)
+{
+	struct plan_arena *scratch = plan_arena_create();
+	enum plan_status status;
+
+	if (!scratch)
+		return PLAN_NO_MEMORY;
+	status = run(m, need, effort, scratch, best);
+	plan_arena_destroy(scratch);
+	return status;
 }

@@ -82,7 +82,8 @@ enum plan_status optimal_seeder_init(struct optimal_seeder *s,
 	s->want = plan_arena_alloc(arena, m->nr, sizeof(double));
 	s->weight = plan_arena_alloc(arena, m->nr, sizeof(double));
 	s->cap = plan_arena_alloc(arena, m->nr, sizeof(*s->cap));
-	return s->want && s->weight && s->cap ? PLAN_OK : PLAN_NO_MEMORY;
+	s->fluid = plan_arena_alloc(arena, m->nr, sizeof(double));
+	return s->fluid && s->want && s->weight && s->cap ? PLAN_OK : PLAN_NO_MEMORY;
 }
 
 /* Bytes that the link moves while layer i computes. */
@@ -102,7 +103,7 @@ static double at_level(struct optimal_seeder *s, enum optimal_seed seed,
 
 		if (seed == SEED_COMPUTE)
 			x = h - s->weight[i];
-		else if (seed == SEED_WINDOW)
+		else if (seed == SEED_WINDOW || seed == SEED_FLUID)
 			x = h * s->weight[i];
 		x = x < 0 ? 0 : x > cap ? cap : x;
 		s->want[i] = x;
@@ -149,7 +150,7 @@ static bool set_caps(struct optimal_seeder *s, enum optimal_seed seed,
 				s->cap[i] = 0;
 		sum -= small;
 	}
-	if (seed >= SEED_FEW) {
+	if (seed >= SEED_FEW && seed <= SEED_FEW_MOST) {
 		uint32_t users = 0, few, k = 0;
 
 		few = few_layers(m, (double)bytes, seed);
@@ -178,6 +179,8 @@ static void set_weights(struct optimal_seeder *s, enum optimal_seed seed)
 	for (uint32_t i = 0; i < m->nr; i++) {
 		if (seed == SEED_COMPUTE)
 			s->weight[i] = link_bytes(m, i);
+		else if (seed == SEED_FLUID)
+			s->weight[i] = s->fluid[i] > 1 ? s->fluid[i] : 1;
 		else if (i > 0)
 			s->weight[i] = link_bytes(m, i - 1);
 		else
@@ -197,7 +200,7 @@ static void find_level(struct optimal_seeder *s, enum optimal_seed seed,
 	for (int i = 0; i < 40; i++) {
 		double mid = low + (high - low) / 2;
 
-		if (high - low < 1e-7 * high)
+		if (high - low < 1e-5 * high)
 			break;
 		if (at_level(s, seed, mid) < bytes)
 			low = mid;

@@ -156,12 +156,15 @@ uint32_t ring_pieces(const struct plan_pool *pool, uint32_t nr_layers,
 static double end_of(const double *ends, uint32_t nr, int32_t layer,
 	uint32_t iteration)
 {
-	int64_t at = (int64_t)iteration * nr + layer;
+	int64_t at = layer;
 
-	return at < 0 ? 0 : ends[at % (3 * (int64_t)nr)];
+	for (; at < 0; at += nr)
+		if (iteration-- == 0)
+			return 0;
+	return ends[(iteration % 3) * (size_t)nr + (size_t)at];
 }
 
-#define JOIN_ITERATIONS 5
+#define JOIN_ITERATIONS 3
 
 uint32_t ring_join(const struct plan_pool *pool, const struct timeline *t,
 	const struct timeline_link *link, struct ring_piece *pieces,

@@ -69,6 +69,9 @@ row()
 {
 	row launch8_resident_added_ns 3 100
 	row launch8_disabled_added_ns 2 20
+	if [ -x "$B/bench/bench_plan" ]; then
+		taskset -c "$CORE" "$B/bench/bench_plan"
+	fi
 	if [ -x "$B/bench/bench_ptx" ]; then
 		taskset -c "$CORE" "$B/bench/bench_ptx"
 	fi

@@ -436,7 +436,7 @@ static double random_gap(uint64_t which)
 		b.ms_per_byte);
 	gap = r.period_ms / lp - 1;
 	ck_assert_double_ge(gap, -1e-5);
-	ck_assert_double_le(r.bound_ms, lp * (1 + 1e-5));
+	ck_assert_double_le(r.bound_ms, lp * (1 + 2e-4));
 	plan_arena_destroy(arena);
 	return gap;
 }
