@@ -44,20 +44,10 @@ struct context *context_find(CUcontext handle)
 	return c;
 }
 
-struct context *context_current(void)
+struct context *context_note(CUcontext handle, CUdevice ordinal)
 {
-	CUcontext handle = NULL;
-	CUdevice ordinal;
-	struct context *c, *made;
+	struct context *c, *made = calloc(1, sizeof(*made));
 
-	if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == NULL)
-		return NULL;
-	c = context_find(handle);
-	if (c != NULL)
-		return c;
-	if (real.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
-		return NULL;
-	made = calloc(1, sizeof(*made));
 	if (made == NULL)
 		return NULL;
 	made->handle = handle;
@@ -72,8 +62,24 @@ struct context *context_current(void)
 	}
 	lock_release(&contexts_lock);
 	if (c != made)
-		free(made);	/* another thread was faster */
+		free(made);	/* there is one already */
 	return c;
+}
+
+struct context *context_current(void)
+{
+	CUcontext handle = NULL;
+	CUdevice ordinal;
+	struct context *c;
+
+	if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == NULL)
+		return NULL;
+	c = context_find(handle);
+	if (c != NULL)
+		return c;
+	if (real.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
+		return NULL;
+	return context_note(handle, ordinal);
 }
 
 bool context_ready(struct context *c)
@@ -142,6 +148,18 @@ void context_primary_retained(CUdevice ordinal, CUcontext handle)
 	lock_acquire(&contexts_lock);
 	primaries[ordinal] = handle;
 	lock_release(&contexts_lock);
+	context_note(handle, ordinal);
+}
+
+bool context_is_primary(CUcontext handle)
+{
+	bool found = false;
+
+	lock_acquire(&contexts_lock);
+	for (int i = 0; i < DEVICE_MAX; i++)
+		found |= handle != NULL && primaries[i] == handle;
+	lock_release(&contexts_lock);
+	return found;
 }
 
 /* Marks c dead and drops what it lists; `alive`: the driver still knows it. */
@@ -185,8 +203,12 @@ static void forget(struct context *c, bool alive)
 	 */
 }
 
+static CUresult quiesce_one(struct context *c);
+
 void context_retire(struct context *c)
 {
+	/* From the mark on nobody waits for its work any more. */
+	quiesce_one(c);
 	if (__atomic_load_n(&c->ready, __ATOMIC_ACQUIRE)) {
 		real.cuStreamSynchronize(c->copy);
 		real.cuStreamSynchronize(c->side);
@@ -238,34 +260,35 @@ struct context *context_of_stream(CUstream handle)
 	return NULL;
 }
 
-/* Keeps e (takes the reference) until somebody quiesces. */
-static void orphan_add(struct context *c, struct event *e)
+/* Keeps e until it is complete (takes the reference); false: no memory. */
+static bool orphan_add(struct context *c, struct event *e) REQUIRES(&c->lock)
 {
 	struct event **grown;
 
-	lock_acquire(&c->lock);
 	if (c->nr_orphans == c->max_orphans) {
 		grown = realloc(c->orphans,
 			(c->max_orphans * 2 + 8) * sizeof(*grown));
-		if (grown == NULL) {
-			lock_release(&c->lock);
-			event_wait(e);
-			event_put(e);
-			return;
-		}
+		if (grown == NULL)
+			return false;
 		c->orphans = grown;
 		c->max_orphans = c->max_orphans * 2 + 8;
 	}
 	c->orphans[c->nr_orphans++] = e;
-	lock_release(&c->lock);
+	return true;
 }
 
 void context_stream_destroyed(struct context *c, CUstream handle)
 {
 	struct stream **at, *found = NULL;
 	struct event *e;
+	bool kept;
 	CUresult r;
 
+	/* Its work goes on after the handle is gone. */
+	e = event_record(c, handle, &r);
+	if (e == NULL)
+		real.cuStreamSynchronize(handle);
+	/* In one step, so that who waits for all work sees one or the other. */
 	lock_acquire(&c->lock);
 	__atomic_fetch_add(&c->epoch, 1, __ATOMIC_RELEASE);
 	for (at = &c->streams; *at != NULL; at = &(*at)->next)
@@ -274,14 +297,13 @@ void context_stream_destroyed(struct context *c, CUstream handle)
 			*at = found->next;
 			break;
 		}
+	kept = e == NULL || orphan_add(c, e);
 	lock_release(&c->lock);
-	if (found == NULL)
-		return;
 	free(found);
-	/* Its work goes on after the handle is gone. */
-	e = event_record(c, handle, &r);
-	if (e != NULL)
-		orphan_add(c, e);
+	if (!kept) {
+		event_wait(e);
+		event_put(e);
+	}
 }
 
 unsigned context_epoch(struct context *c)
@@ -441,11 +463,11 @@ CUresult event_order(struct event *e, CUstream s)
  * all threads' default streams.
  */
 static size_t quiesce_collect(struct context *c, struct event ***out,
-	CUresult *r)
+	unsigned *epoch, CUresult *r)
 {
 	struct event **events = NULL;
 	CUstream *handles = NULL;
-	size_t n = 0, nr_events = 0;
+	size_t n = 0, nr_events = 0, kept = 0;
 
 	*out = NULL;
 	lock_acquire(&c->lock);
@@ -463,8 +485,16 @@ static size_t quiesce_collect(struct context *c, struct event ***out,
 	for (struct stream *s = c->streams; s != NULL; s = s->next)
 		if (s->flags & CU_STREAM_NON_BLOCKING)
 			handles[n++] = s->handle;
-	while (c->nr_orphans > 0)
-		events[nr_events++] = c->orphans[--c->nr_orphans];
+	/* Others who quiesce now need them too: only the complete ones go. */
+	for (size_t i = 0; i < c->nr_orphans; i++) {
+		struct event *e = c->orphans[i];
+
+		events[nr_events++] = e;
+		if (!is_done(e))
+			c->orphans[kept++] = event_get(e);
+	}
+	c->nr_orphans = kept;
+	*epoch = c->epoch;
 	lock_release(&c->lock);
 
 	for (size_t i = 0; i < n; i++) {
@@ -474,7 +504,7 @@ static size_t quiesce_collect(struct context *c, struct event ***out,
 			events[nr_events++] = e;
 		else if (*r != CUDA_ERROR_INVALID_HANDLE &&
 			 *r != CUDA_ERROR_INVALID_CONTEXT)
-			break;	/* destroyed meanwhile: its orphan stands */
+			break;	/* destroyed meanwhile: see quiesce_one() */
 		*r = CUDA_SUCCESS;
 	}
 out:
@@ -488,19 +518,26 @@ static CUresult quiesce_one(struct context *c)
 	struct event **events;
 	CUresult r = CUDA_SUCCESS, w;
 	CUcontext popped;
+	unsigned epoch = 0;
 	size_t n;
 
 	r = real.cuCtxPushCurrent_v2(c->handle);
+	if (r == CUDA_ERROR_INVALID_CONTEXT ||
+	    r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+		return CUDA_SUCCESS;	/* gone, and its work with it */
 	if (r != CUDA_SUCCESS)
 		return r;
-	n = quiesce_collect(c, &events, &r);
-	for (size_t i = 0; i < n; i++) {
-		w = event_wait(events[i]);
-		if (r == CUDA_SUCCESS)
-			r = w;
-		event_put(events[i]);
-	}
-	free(events);
+	do {
+		n = quiesce_collect(c, &events, &epoch, &r);
+		for (size_t i = 0; i < n; i++) {
+			w = event_wait(events[i]);
+			if (r == CUDA_SUCCESS)
+				r = w;
+			event_put(events[i]);
+		}
+		free(events);
+		/* What a destroyed stream left is on the list only now. */
+	} while (r == CUDA_SUCCESS && epoch != context_epoch(c));
 	real.cuCtxPopCurrent_v2(&popped);
 	return r;
 }

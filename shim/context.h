@@ -61,6 +61,10 @@ bool context_ready(struct context *c);
 struct context *context_find(CUcontext handle);
 /* Any living one of the device. */
 struct context *context_of_device(CUdevice ordinal);
+/* Makes one; work in a context that has none would not be waited for. */
+struct context *context_note(CUcontext handle, CUdevice ordinal);
+/* Whether it is some device's primary context. */
+bool context_is_primary(CUcontext handle);
 /* That of a device's primary context, if it was ever retained or used. */
 struct context *context_primary(CUdevice ordinal);
 void context_primary_retained(CUdevice ordinal, CUcontext handle);
