@@ -193,8 +193,12 @@ SOFTCUDA_SRCS := \
 	test/softcuda/function.c \
 	test/softcuda/hostfn.c \
 	test/softcuda/hostmem.c \
+	test/softcuda/image.c \
+	test/softcuda/jit.c \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
+	test/softcuda/library.c \
+	test/softcuda/linker.c \
 	test/softcuda/memcpy.c \
 	test/softcuda/memcpy1d.c \
 	test/softcuda/memcpy2d.c \
@@ -235,8 +239,11 @@ E2E := \
 	copy2d \
 	copy3d \
 	decoder \
+	fatbin \
 	hostfunc \
 	layers \
+	library \
+	linker \
 	matmul \
 	memset \
 	mtstreams \
@@ -282,6 +289,7 @@ UNIT := \
 	test_plan_optimal \
 	test_plan_parts \
 	test_plan_reference \
+	test_plan_strategy \
 	test_plan_timeline \
 	test_ptx_float \
 	test_ptx_flow \
@@ -415,6 +423,7 @@ $(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS))
 
 # ---- the software driver -----------------------------------------------------
 
+SOFTCUDA_LIBS := -lzstd -llz4 -lm
 # Products and sums stay apart, so that every build computes the same bits.
 $(call obj,$(PTX_SRCS)): OBJ_CFLAGS := -O3 -ffp-contract=off \
 	-fno-trapping-math
@@ -424,7 +433,7 @@ $(B)/softcuda/libcuda.so.1: $(call obj,$(SOFTCUDA_SRCS) $(PTX_SRCS))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $^ $(LD_SAN) $(DEFS) -Wl,-soname,libcuda.so.1 \
-		-Wl,-Bsymbolic -Wl,-z,nodelete -lm -lpthread
+		-Wl,-Bsymbolic -Wl,-z,nodelete $(SOFTCUDA_LIBS) -lpthread
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 # ---- tests -------------------------------------------------------------------
@@ -451,6 +460,7 @@ UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_plan_timeline := $(PLANNER_SRCS)
+UNIT_OBJS_test_plan_strategy := $(PLANNER_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_pool := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
@@ -480,6 +490,7 @@ $(B)/unit/%: $(O)/test/unit/%.o $$(call obj,$$(UNIT_OBJS_$$*))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(LD_SAN) $(CHECK_LIBS) $(UNIT_LIBS_$*) \
+		$(if $(filter test_softcuda%,$*),$(SOFTCUDA_LIBS)) \
 		-Wl,-Bstatic -linih \
 		-Wl,-Bdynamic -lm -lpthread -ldl
 

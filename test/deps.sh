@@ -36,8 +36,11 @@ if command -v "$CC" >/dev/null; then
 	{ have_header json-c/json.h && have_library libjson-c.a; } ||
 		need libjson-c-dev
 	{ have_header ini.h && have_library libinih.a; } || need libinih-dev
+	have_header zstd.h || need libzstd-dev
+	have_header lz4.h || need liblz4-dev
 else
 	missing="$missing libc6-dev check uthash-dev libjson-c-dev libinih-dev"
+	missing="$missing libzstd-dev liblz4-dev"
 fi
 
 [ -n "$missing" ] || exit 0

@@ -8,6 +8,25 @@
 #include "test/softcuda/call.h"
 #include "test/softcuda/device.h"
 #include "test/softcuda/knobs.h"
+#include "test/softcuda/library.h"
+
+CUresult function_find(CUfunction handle, struct context *ctx,
+	struct function **out)
+{
+	struct kernel *k;
+
+	*out = object_find(handle, OBJECT_FUNCTION);
+	if (*out)
+		return CUDA_SUCCESS;
+	k = object_find(handle, OBJECT_KERNEL);
+	return k ? library_function(k, ctx, out) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+int function_shared_limit(void)
+{
+	return device_attribute(
+		CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
+}
 
 static CUresult find(CUfunction handle, const void *out, struct function **f)
 {
@@ -77,14 +96,9 @@ static int registers(const struct function *f)
 	return n < 16 ? 16 : n > 255 ? 255 : (int)n;
 }
 
-static CUresult get_attribute(int *out, CUfunction_attribute attr,
-	CUfunction handle)
+CUresult function_attribute(const struct function *f, unsigned target,
+	CUfunction_attribute attr, int *out)
 {
-	struct function *f;
-	CUresult r = find(handle, out, &f);
-
-	if (r)
-		return r;
 	switch (attr) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
 		*out = (int)f->info.max_threads;
@@ -94,6 +108,12 @@ static CUresult get_attribute(int *out, CUfunction_attribute attr,
 		break;
 	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
 	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+	case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
 		*out = 0;
 		break;
 	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
@@ -103,7 +123,7 @@ static CUresult get_attribute(int *out, CUfunction_attribute attr,
 		*out = registers(f);
 		break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-		*out = (int)ptx_module_target(f->module->text);
+		*out = (int)target;
 		break;
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
 		*out = (int)knobs.cc;
@@ -120,6 +140,16 @@ static CUresult get_attribute(int *out, CUfunction_attribute attr,
 	return CUDA_SUCCESS;
 }
 
+static CUresult get_attribute(int *out, CUfunction_attribute attr,
+	CUfunction handle)
+{
+	struct function *f;
+	CUresult r = find(handle, out, &f);
+
+	return r ? r : function_attribute(f,
+		ptx_module_target(f->module->text), attr, out);
+}
+
 CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attr,
 	CUfunction handle)
 {
@@ -134,8 +164,7 @@ static CUresult set_attribute(CUfunction handle, CUfunction_attribute attr,
 	int value)
 {
 	struct function *f = object_find(handle, OBJECT_FUNCTION);
-	int limit = device_attribute(
-		CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
+	int limit = function_shared_limit();
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -144,6 +173,7 @@ static CUresult set_attribute(CUfunction handle, CUfunction_attribute attr,
 		if (value < 0 || value > limit - (int)f->info.shared_size)
 			return CUDA_ERROR_INVALID_VALUE;
 		f->max_dynamic_shared = value;
+		f->shared_is_set = true;
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		if (value < -1 || value > 100)
@@ -176,6 +206,44 @@ CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 			c.result = CUDA_ERROR_INVALID_VALUE;
 		if (!c.result)
 			f->cache_config = config;
+	}
+	return call_end(&c);
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
+{
+	struct function *f;
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT)) {
+		c.result = find(handle, &c, &f);
+		if (!c.result && (unsigned)config
+		    > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+			c.result = CUDA_ERROR_INVALID_VALUE;
+	}
+	return call_end(&c);
+}
+
+/* Everything is loaded with its module. */
+CUresult cuFuncLoad(CUfunction handle)
+{
+	struct function *f;
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT))
+		c.result = find(handle, &c, &f);
+	return call_end(&c);
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
+{
+	struct function *f;
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT)) {
+		c.result = find(handle, state, &f);
+		if (!c.result)
+			*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	}
 	return call_end(&c);
 }

@@ -321,13 +321,14 @@ static CUresult launch(struct context *ctx, CUfunction handle,
 	uint8_t *params;
 	CUresult r;
 
-	q->function = object_find(handle, OBJECT_FUNCTION);
-	if (!q->function)
-		return CUDA_ERROR_INVALID_HANDLE;
-	r = check(q);
+	r = stream_find(ctx, q->stream, q->zero, &s);
 	if (r)
 		return r;
-	r = stream_find(ctx, q->stream, q->zero, &s);
+	/* A kernel's function is that of the stream's context. */
+	r = function_find(handle, s->context, &q->function);
+	if (r)
+		return r;
+	r = check(q);
 	if (r)
 		return r;
 	if (q->function->module->context != s->context)

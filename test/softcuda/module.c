@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules from PTX text.  Called by the program; guarded by the driver's lock.
- * Machine code is refused: there is nothing here that could run it.
+ * Modules from PTX text, which may come in a fat binary (image.c).  Called by
+ * the program and by library.c; guarded by the driver's lock.
  */
 #include "test/softcuda/module.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -13,19 +12,9 @@
 #include "test/softcuda/access.h"
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
+#include "test/softcuda/image.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/memory.h"
-#include "test/softcuda/report.h"
-
-#define FATBIN_MAGIC 0xba55ed50u
-#define WRAPPER_MAGIC 0x466243b1u
-
-/* The options of cuModuleLoadDataEx that have an effect here. */
-struct jit {
-	char *error, *info;		/* borrowed; the program's buffers */
-	size_t error_size, info_size;
-	void **error_used, **info_used;	/* where the lengths are wanted */
-};
 
 void module_get(struct module *m)
 {
@@ -60,10 +49,12 @@ void module_put(struct module *m)
 }
 
 /* The handle dies; the text when the last launch has run. */
-static void unload(struct module *m)
+void module_unload(struct module *m)
 {
 	struct function *f;
 
+	if (m->library)
+		LL_DELETE2(*m->library, m, library_next);
 	free_variables(m);
 	LL_FOREACH(m->functions, f)
 		object_remove(f);
@@ -75,98 +66,10 @@ static void unload(struct module *m)
 void module_context_end(struct context *ctx)
 {
 	while (ctx->modules)
-		unload(ctx->modules);
+		module_unload(ctx->modules);
 }
 
 /* ---- loading ------------------------------------------------------------------ */
-
-static void parse_options(struct jit *jit, unsigned n,
-	const CUjit_option *option, void **value)
-{
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
-		switch (option[i]) {
-		case CU_JIT_ERROR_LOG_BUFFER:
-			jit->error = value[i];
-			break;
-		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-			jit->error_size = (unsigned)(uintptr_t)value[i];
-			jit->error_used = &value[i];
-			break;
-		case CU_JIT_INFO_LOG_BUFFER:
-			jit->info = value[i];
-			break;
-		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-			jit->info_size = (unsigned)(uintptr_t)value[i];
-			jit->info_used = &value[i];
-			break;
-		default:
-			break;
-		}
-	}
-}
-
-static void fill_log(char *buf, size_t size, void **used, const char *text)
-{
-	if (buf && size)
-		snprintf(buf, size, "%s", text);
-	if (used)
-		*used = (void *)(uintptr_t)(buf && size
-			? strnlen(text, size - 1) : 0);
-}
-
-static CUresult kind_of(const char *image)
-{
-	uint32_t magic;
-
-	memcpy(&magic, image, sizeof(magic));
-	if (!memcmp(image, "\177ELF", 4) || magic == FATBIN_MAGIC
-	    || magic == WRAPPER_MAGIC)
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	return CUDA_SUCCESS;
-}
-
-static CUresult result_of(enum ptx_status s)
-{
-	switch (s) {
-	case PTX_OK:
-		return CUDA_SUCCESS;
-	case PTX_NO_MEMORY:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	case PTX_UNSUPPORTED:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	default:
-		return CUDA_ERROR_INVALID_PTX;
-	}
-}
-
-static CUresult parse(const char *text, size_t len, struct jit *jit,
-	struct ptx_module **out)
-{
-	struct ptx_error err = { 0 };
-	char message[320];
-	enum ptx_status s = ptx_module_create(text, len, out, &err);
-
-	if (!s && (int64_t)ptx_module_target(*out) > knobs.cc) {
-		snprintf(message, sizeof(message), "the text is for sm_%u, "
-			"this device is sm_%d", ptx_module_target(*out),
-			(int)knobs.cc);
-		fill_log(jit->error, jit->error_size, jit->error_used, message);
-		ptx_module_destroy(*out);
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	}
-	if (!s) {
-		fill_log(jit->info, jit->info_size, jit->info_used, "");
-		fill_log(jit->error, jit->error_size, jit->error_used, "");
-		return CUDA_SUCCESS;
-	}
-	snprintf(message, sizeof(message), "ptx line %u, column %u: %s",
-		err.line, err.column, err.message);
-	fill_log(jit->error, jit->error_size, jit->error_used, message);
-	report_log("module: %s", message);
-	return result_of(s);
-}
 
 /* Initial values are put in place by the driver, not by an operation. */
 static void fill_variable(const struct ptx_variable *v)
@@ -209,7 +112,7 @@ static CUresult place_variables(struct module *m)
 	}
 	s = ptx_module_relocate(m->text, &err);
 	if (s)
-		return result_of(s);
+		return jit_result(s);
 	for (i = 0; i < ptx_module_nr_variables(m->text); i++)
 		if (ptx_module_variable(m->text, i)->size)
 			fill_variable(ptx_module_variable(m->text, i));
@@ -233,20 +136,15 @@ static void make_functions(struct module *m)
 	}
 }
 
-static CUresult load(struct context *ctx, CUmodule *out, const char *text,
-	size_t len, struct jit *jit)
+CUresult module_load(struct context *ctx, const char *text, size_t len,
+	struct jit *jit, struct module **out)
 {
-	struct module *m;
-	CUresult r = kind_of(text);
+	struct module *m = object_alloc(sizeof(*m));
+	CUresult r;
 
-	if (r) {
-		report_log("module: only PTX text can be loaded");
-		return r;
-	}
-	m = object_alloc(sizeof(*m));
 	m->refs = 1;
 	m->context = ctx;
-	r = parse(text, len, jit, &m->text);
+	r = jit_parse(text, len, jit, &m->text);
 	if (r) {
 		free(m);
 		return r;
@@ -256,8 +154,26 @@ static CUresult load(struct context *ctx, CUmodule *out, const char *text,
 	make_functions(m);
 	r = place_variables(m);
 	if (r)
-		unload(m);
+		module_unload(m);
 	else
+		*out = m;
+	return r;
+}
+
+/* size 0: the image ends where it says. */
+static CUresult load_image(struct context *ctx, CUmodule *out,
+	const void *image, size_t size, struct jit *jit)
+{
+	struct module *m;
+	char *text;
+	size_t len;
+	CUresult r = image_text(image, size, (int)knobs.cc, &text, &len);
+
+	if (r)
+		return r;
+	r = module_load(ctx, text, len, jit, &m);
+	free(text);
+	if (!r)
 		*out = (CUmodule)m;
 	return r;
 }
@@ -265,16 +181,11 @@ static CUresult load(struct context *ctx, CUmodule *out, const char *text,
 static CUresult load_data(struct context *ctx, CUmodule *out,
 	const void *image, unsigned n, CUjit_option *option, void **value)
 {
-	struct jit jit = { 0 };
-	size_t len;
+	struct jit jit;
 
-	if (!out || !image || (n && (!option || !value)))
+	if (!out || !image || !jit_options(&jit, n, option, value))
 		return CUDA_ERROR_INVALID_VALUE;
-	parse_options(&jit, n, option, value);
-	len = strlen(image);
-	if (len < 8 && !kind_of(image))
-		return CUDA_ERROR_INVALID_IMAGE;
-	return load(ctx, out, image, len, &jit);
+	return load_image(ctx, out, image, 0, &jit);
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -296,29 +207,28 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n,
 	return call_end(&c);
 }
 
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT))
+		c.result = load_data(c.context, out, image, 0, NULL, NULL);
+	return call_end(&c);
+}
+
 static CUresult load_file(struct context *ctx, CUmodule *out, const char *path)
 {
-	struct jit jit = { 0 };
-	size_t len = 0, cap = 0;
-	char *text = NULL;
+	void *image;
+	size_t size;
 	CUresult r;
-	FILE *f;
-	int ch;
 
 	if (!out || !path)
 		return CUDA_ERROR_INVALID_VALUE;
-	f = fopen(path, "re");
-	if (!f)
-		return CUDA_ERROR_FILE_NOT_FOUND;
-	do {
-		ch = getc(f);
-		text = object_grow(text, len, &cap, 1);
-		text[len++] = ch == EOF ? 0 : (char)ch;
-	} while (ch != EOF);
-	fclose(f);
-	r = len < 8 ? CUDA_ERROR_INVALID_IMAGE
-		: load(ctx, out, text, len - 1, &jit);
-	free(text);
+	r = image_read(path, &image, &size);
+	if (r)
+		return r;
+	r = load_image(ctx, out, image, size, NULL);
+	free(image);
 	return r;
 }
 
@@ -337,10 +247,13 @@ static CUresult unload_handle(CUmodule handle)
 
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
+	/* It belongs to its library. */
+	if (m->library)
+		return CUDA_ERROR_NOT_PERMITTED;
 	context_synchronize(m->context);
 	m = object_find(handle, OBJECT_MODULE);
 	if (m)
-		unload(m);
+		module_unload(m);
 	return CUDA_SUCCESS;
 }
 
@@ -368,6 +281,16 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
 
 /* ---- lookup --------------------------------------------------------------------- */
 
+struct function *module_function(struct module *m, const char *name)
+{
+	struct function *f;
+
+	LL_FOREACH(m->functions, f)
+		if (!strcmp(f->info.name, name))
+			return f;
+	return NULL;
+}
+
 static CUresult get_function(CUfunction *out, CUmodule handle,
 	const char *name)
 {
@@ -378,13 +301,11 @@ static CUresult get_function(CUfunction *out, CUmodule handle,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!m)
 		return CUDA_ERROR_INVALID_HANDLE;
-	LL_FOREACH(m->functions, f) {
-		if (strcmp(f->info.name, name))
-			continue;
-		*out = (CUfunction)f;
-		return CUDA_SUCCESS;
-	}
-	return CUDA_ERROR_NOT_FOUND;
+	f = module_function(m, name);
+	if (!f)
+		return CUDA_ERROR_NOT_FOUND;
+	*out = (CUfunction)f;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle,
@@ -397,17 +318,12 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle,
 	return call_end(&c);
 }
 
-static CUresult get_global(CUdeviceptr *out, size_t *size, CUmodule handle,
-	const char *name)
+CUresult module_global(struct module *m, const char *name, CUdeviceptr *out,
+	size_t *size)
 {
-	struct module *m = object_find(handle, OBJECT_MODULE);
 	struct ptx_variable *v;
 	size_t i;
 
-	if (!name || (!out && !size))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!m)
-		return CUDA_ERROR_INVALID_HANDLE;
 	for (i = 0; i < ptx_module_nr_variables(m->text); i++) {
 		v = ptx_module_variable(m->text, i);
 		if (strcmp(v->name, name))
@@ -421,6 +337,17 @@ static CUresult get_global(CUdeviceptr *out, size_t *size, CUmodule handle,
 	return CUDA_ERROR_NOT_FOUND;
 }
 
+static CUresult get_global(CUdeviceptr *out, size_t *size, CUmodule handle,
+	const char *name)
+{
+	struct module *m = object_find(handle, OBJECT_MODULE);
+
+	if (!name || (!out && !size))
+		return CUDA_ERROR_INVALID_VALUE;
+	return m ? module_global(m, name, out, size)
+		: CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *size, CUmodule handle,
 	const char *name)
 {
@@ -428,5 +355,51 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *size, CUmodule handle,
 
 	if (!call_begin(&c, __func__, CALL_CONTEXT))
 		c.result = get_global(out, size, handle, name);
+	return call_end(&c);
+}
+
+static CUresult count_functions(unsigned *count, CUmodule handle)
+{
+	struct module *m = object_find(handle, OBJECT_MODULE);
+
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*count = (unsigned)ptx_module_nr_kernels(m->text);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT))
+		c.result = count_functions(count, handle);
+	return call_end(&c);
+}
+
+static CUresult enumerate(CUfunction *out, unsigned n, CUmodule handle)
+{
+	struct module *m = object_find(handle, OBJECT_MODULE);
+	struct function *f;
+	unsigned i = 0;
+
+	if (!out || !n)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!m)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (f = m->functions; f && i < n; f = f->next)
+		out[i++] = (CUfunction)f;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int n,
+	CUmodule handle)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT))
+		c.result = enumerate(out, n, handle);
 	return call_end(&c);
 }
