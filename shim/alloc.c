@@ -186,7 +186,8 @@ out:
 void alloc_destroy(struct device *d, struct alloc *a)
 {
 	lock_acquire(&d->alloc_lock);
-	gap_give(d->allocs, a->first, a->nr_pages);
+	if (!a->lost)
+		gap_give(d->allocs, a->first, a->nr_pages);
 	a->live = false;
 	free(a->spans);
 	a->spans = NULL;

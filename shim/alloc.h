@@ -32,6 +32,7 @@ struct alloc {
 	uint32_t nr_unsettled;
 	bool live;		/* guarded by alloc_lock */
 	bool sync_memops;	/* the program set that attribute */
+	bool lost;		/* perhaps still mapped: its addresses stay out */
 	uint64_t serial;	/* never given twice */
 	bool async;		/* from cuMemAllocAsync; has no twin */
 	struct event *freed;	/* referenced; cuMemFreeAsync's place */
@@ -47,6 +48,15 @@ struct alloc {
 	uint32_t nr_spans;
 	uint32_t max_spans;
 };
+
+/*
+ * Bytes that hold data: what was asked for, rounded as the driver rounds its
+ * own, since copies may go that far.
+ */
+static inline uint64_t alloc_bytes(const struct alloc *a)
+{
+	return (a->size + 511) & ~511ull;
+}
 
 /* 0 or -ENOMEM.  Once per device. */
 int alloc_start(struct device *d) WARN_UNUSED;

@@ -15,6 +15,23 @@ EXPORT CUresult cuInit(unsigned int flags)
 	return r;
 }
 
+#define CREATE(symbol, args, pass) \
+	EXPORT CUresult symbol args \
+	{ \
+		CUresult r = REAL(symbol) pass; \
+		\
+		if (r == CUDA_SUCCESS && init_active()) \
+			issue_context_created(*c, d); \
+		return r; \
+	}
+
+CREATE(cuCtxCreate_v2, (CUcontext *c, unsigned int flags, CUdevice d),
+	(c, flags, d))
+CREATE(cuCtxCreate_v3, (CUcontext *c, CUexecAffinityParam *affinity, int n,
+	unsigned int flags, CUdevice d), (c, affinity, n, flags, d))
+CREATE(cuCtxCreate_v4, (CUcontext *c, CUctxCreateParams *params,
+	unsigned int flags, CUdevice d), (c, params, flags, d))
+
 EXPORT CUresult cuCtxDestroy_v2(CUcontext c)
 {
 	if (init_active())

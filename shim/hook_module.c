@@ -8,20 +8,17 @@
 
 EXPORT CUresult cuModuleUnload(CUmodule m)
 {
-	CUresult r = REAL(cuModuleUnload)(m);
-
-	if (r == CUDA_SUCCESS && init_active())
+	/* Before: another thread may get a handle at once that this one frees. */
+	if (init_active())
 		issue_module_unloaded();
-	return r;
+	return REAL(cuModuleUnload)(m);
 }
 
 EXPORT CUresult cuLibraryUnload(CUlibrary l)
 {
-	CUresult r = REAL(cuLibraryUnload)(l);
-
-	if (r == CUDA_SUCCESS && init_active())
+	if (init_active())
 		issue_module_unloaded();
-	return r;
+	return REAL(cuLibraryUnload)(l);
 }
 
 /* ---- kernels of libraries, which launches take as functions ---- */

@@ -168,6 +168,7 @@ static void set_narrow(struct issue *i, const struct kernarg *k, void **params,
 	hi = pages = tenancy_most_pages(d);
 	if (page_set_pages(&i->set) <= pages)
 		return;
+	i->set.cut = true;
 	/* The least, lo, is tried last where nothing fits: then it fails. */
 	while (lo < hi && !c->failed) {
 		mid = hi - (hi - lo) / 2;
@@ -222,8 +223,8 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	i->splits = false;
 	init_enter();
 	stat_add(launches, 1);
-	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
-		return true;	/* nothing is managed */
+	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0 || f == NULL)
+		return true;	/* nothing is managed, or launched */
 	k = kernarg_find(f);
 	if (unlikely(k == NULL))
 		return launch_refused(i, CUDA_ERROR_OUT_OF_MEMORY,
@@ -234,7 +235,8 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 		return true;
 	if (!k->known) {
 		stat_add(unmanaged_launches, 1);
-		for (int n = 0; n < device_nr; n++)
+		for (int n = 0; n < __atomic_load_n(&device_nr,
+		     __ATOMIC_ACQUIRE); n++)
 			if (!tenancy_all_resident(device_list[n])) {
 				issue_let_go(i);
 				return launch_refused(i,
@@ -260,7 +262,8 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 		return true;
 	*a = alloc_at(*d, p);
 	return *a != NULL && p >= (*a)->base &&
-		n <= ((((*a)->size + 511) & ~511ull) - (p - (*a)->base));
+		p - (*a)->base <= alloc_bytes(*a) &&
+		n <= alloc_bytes(*a) - (p - (*a)->base);
 }
 
 bool issue_unsettled(const struct alloc *a)
@@ -279,6 +282,7 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	i->kind = ISSUE_PASS;
 	i->result = CUDA_SUCCESS;
 	i->started = false;
+	i->ordered = false;
 	i->pieces = false;
 	i->splits = false;
 	i->dst = dst;
@@ -368,6 +372,24 @@ static bool piece_begin(struct issue *i)
 	return issue_hold(i);
 }
 
+/*
+ * The copy comes behind what its stream was given before, and that may be what
+ * fills its source.
+ */
+static bool source_filled(struct issue *i)
+{
+	struct context *c = context_current();
+	struct event *e;
+	CUresult r;
+
+	e = c == NULL ? NULL : event_record(c, i->set.stream, &r);
+	if (e == NULL)
+		return false;
+	r = event_wait(e);
+	event_put(e);
+	return r == CUDA_SUCCESS;
+}
+
 /* Straight to the arena, where that is as good. */
 static bool piece_upload(struct issue *i)
 {
@@ -375,6 +397,10 @@ static bool piece_upload(struct issue *i)
 
 	if ((i->how & (ISSUE_SYNC | ISSUE_FROM_HOST)) !=
 	    (ISSUE_SYNC | ISSUE_FROM_HOST) || d == NULL || i->src == 0)
+		return false;
+	if (!i->ordered)
+		i->ordered = source_filled(i);
+	if (!i->ordered)
 		return false;
 	i->n = piece_size(i->dst, i->left, 64);
 	return tenancy_upload(d, i->dst, (const void *)(uintptr_t)i->src,

@@ -54,6 +54,7 @@ struct issue {
 	unsigned how;
 	bool pieces;		/* each piece is acquired by itself */
 	bool started;
+	bool ordered;		/* the source has its bytes already */
 	bool splits;		/* the hook can do it in smaller parts */
 	bool too_big;		/* refused: such parts may do */
 };
@@ -146,6 +147,7 @@ bool issue_ipc_refused(CUdeviceptr p);
 CUresult issue_peer_enabled(CUcontext peer);
 void issue_stream_created(CUstream s, unsigned flags);
 void issue_stream_destroyed(CUstream s);
+void issue_context_created(CUcontext c, CUdevice ordinal);
 /* Before a context is destroyed: frees what is managed in it. */
 void issue_context_ends(CUcontext c);
 /* Before a primary context is reset; after one was released. */

@@ -196,7 +196,7 @@ static CUresult alloc_end(struct device *d, struct alloc *a, bool quiet,
 	CUdeviceptr twin = a->twin;
 	CUresult r = CUDA_SUCCESS;
 
-	tenancy_drop(d, a, quiet);
+	a->lost = tenancy_drop(d, a, quiet) != CUDA_SUCCESS;
 	stat_sub(managed_bytes, a->size);
 	alloc_destroy(d, a);
 	if (twin != 0 && alive)
@@ -214,7 +214,10 @@ static bool reap(struct device *d, bool wait)
 	bool any = false;
 
 	while ((a = alloc_freed_take(d, wait)) != NULL) {
-		event_wait(a->freed);
+		if (event_wait(a->freed) == CUDA_ERROR_LAUNCH_TIMEOUT) {
+			alloc_freed_add(d, a, a->freed);
+			break;
+		}
 		event_put(a->freed);
 		a->freed = NULL;
 		alloc_end(d, a, true, true);
@@ -333,8 +336,16 @@ CUresult issue_free(CUdeviceptr p, bool *native)
 	if (a == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	init_enter();
-	r = alloc_end(d, a, false, true);
-	reap(d, false);
+	/* The driver has its say first: where it refuses, nothing has gone. */
+	r = context_current() == NULL ? CUDA_ERROR_INVALID_CONTEXT :
+		a->twin == 0 ? CUDA_SUCCESS : real.cuMemFree_v2(a->twin);
+	if (r == CUDA_SUCCESS) {
+		a->twin = 0;
+		r = alloc_end(d, a, false, true);
+		reap(d, false);
+	} else {
+		alloc_publish(d, a);
+	}
 	init_leave();
 	return r;
 }
@@ -471,11 +482,18 @@ static void free_all_of(struct context *c, bool alive)
 	}
 }
 
-void issue_context_ends(CUcontext handle)
+void issue_context_created(CUcontext handle, CUdevice ordinal)
+{
+	context_note(handle, ordinal);
+}
+
+static void context_ends(CUcontext handle)
 {
 	struct context *c = context_find(handle);
 	CUcontext popped;
 
+	/* Modules end with it, and handles of functions come back. */
+	kernarg_forget_all();
 	if (c == NULL)
 		return;
 	init_enter();
@@ -485,6 +503,13 @@ void issue_context_ends(CUcontext handle)
 		real.cuCtxPopCurrent_v2(&popped);
 	}
 	init_leave();
+}
+
+void issue_context_ends(CUcontext handle)
+{
+	/* The driver refuses that, so nothing ends. */
+	if (!context_is_primary(handle))
+		context_ends(handle);
 }
 
 void issue_primary_retained(CUdevice ordinal, CUcontext handle)
@@ -497,7 +522,7 @@ void issue_primary_resets(CUdevice ordinal)
 	struct context *c = context_primary(ordinal);
 
 	if (c != NULL)
-		issue_context_ends(c->handle);
+		context_ends(c->handle);
 }
 
 void issue_primary_released(CUdevice ordinal)
@@ -511,6 +536,7 @@ void issue_primary_released(CUdevice ordinal)
 	init_enter();
 	if (real.cuDevicePrimaryCtxGetState(ordinal, &flags, &active) ==
 	    CUDA_SUCCESS && !active) {
+		kernarg_forget_all();
 		/* The context has gone; its events count as complete. */
 		context_lost(c);
 		free_all_of(c, false);

@@ -115,7 +115,7 @@ static uint32_t page_len(const struct device *d, const struct alloc *a,
 	uint32_t i)
 {
 	uint64_t start = (uint64_t)i << d->page_shift;
-	uint64_t left = a->size - start;
+	uint64_t left = alloc_bytes(a) - start;
 
 	return (uint32_t)(left < d->page_size ? left : d->page_size);
 }
@@ -165,7 +165,7 @@ static void arena_undo(struct device *d, struct alloc *a, uint32_t from,
  */
 static bool back_arena(struct device *d, struct alloc *a, uint32_t from)
 {
-	uint64_t bytes = a->size - ((uint64_t)from << d->page_shift);
+	uint64_t bytes = alloc_bytes(a) - ((uint64_t)from << d->page_shift);
 	uint64_t offset = bytes <= ARENA_SEGMENT ? arena_alloc(bytes) :
 		ARENA_NONE;
 
@@ -512,6 +512,9 @@ bool tenancy_all_resident(struct device *d)
 {
 	bool all;
 
+	/* Known, but nothing was ever allocated there. */
+	if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
+		return true;
 	lock_acquire(&d->pool_lock);
 	all = d->tenancy->nr_streamed == 0 && !d->tenancy->demoting;
 	lock_release(&d->pool_lock);
