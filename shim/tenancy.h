@@ -132,6 +132,11 @@ bool tenancy_fits(struct device *d, uint64_t bytes);
 
 /* Bytes that could leave the GPU now, and idle bytes that we hold. */
 uint64_t tenancy_evictable(struct device *d);
+/*
+ * GPU memory that exists and belongs to no page, no slot and no list: 0, or
+ * something was lost on the way.  For the time when no call is under way.
+ */
+uint64_t tenancy_lost(struct device *d);
 /* GPU memory that one set may take at most, in pages. */
 uint32_t tenancy_most_pages(struct device *d);
 /* No resident page leaves from now on (captured graphs hold addresses). */
