@@ -502,6 +502,46 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 	unsigned int flags;
 } CUDA_MEMCPY3D_BATCH_OP;
 
+/* Textures: only what says which memory one is over. */
+typedef unsigned long long CUtexObject;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUDA_TEXTURE_DESC_st CUDA_TEXTURE_DESC;
+typedef struct CUDA_RESOURCE_VIEW_DESC_st CUDA_RESOURCE_VIEW_DESC;
+
+typedef enum CUresourcetype_enum {
+	CU_RESOURCE_TYPE_ARRAY = 0,
+	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+	CU_RESOURCE_TYPE_LINEAR = 2,
+	CU_RESOURCE_TYPE_PITCH2D = 3,
+} CUresourcetype;
+
+struct resource_linear {
+	CUdeviceptr devPtr;
+	int format;
+	unsigned int numChannels;
+	size_t sizeInBytes;
+};
+
+struct resource_pitch2d {
+	CUdeviceptr devPtr;
+	int format;
+	unsigned int numChannels;
+	size_t width;
+	size_t height;
+	size_t pitchInBytes;
+};
+
+typedef struct CUDA_RESOURCE_DESC_st {
+	CUresourcetype resType;
+	union {
+		struct resource_linear linear;
+		struct resource_pitch2d pitch2D;
+		int reserved[32];
+	} res;
+	unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
 /* Entry points. */
 typedef enum CUdriverProcAddress_flags_enum {
 	CU_GET_PROC_ADDRESS_DEFAULT = 0,

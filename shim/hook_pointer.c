@@ -61,3 +61,29 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 		r = issue_peer_enabled(peer);
 	return r;
 }
+
+/* A texture holds its address for as long as it lives. */
+EXPORT CUresult cuTexObjectCreate(CUtexObject *t, const CUDA_RESOURCE_DESC *d,
+	const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (init_active() && d != NULL &&
+	    d->resType == CU_RESOURCE_TYPE_LINEAR)
+		r = issue_fix(d->res.linear.devPtr, d->res.linear.sizeInBytes);
+	else if (init_active() && d != NULL &&
+		 d->resType == CU_RESOURCE_TYPE_PITCH2D)
+		r = issue_fix(d->res.pitch2D.devPtr, d->res.pitch2D.height *
+			d->res.pitch2D.pitchInBytes);
+	return r != CUDA_SUCCESS ? r : REAL(cuTexObjectCreate)(t, d, texture,
+		view);
+}
+
+EXPORT CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref t,
+	CUdeviceptr p, size_t size)
+{
+	CUresult r = init_active() ? issue_fix(p, size) : CUDA_SUCCESS;
+
+	return r != CUDA_SUCCESS ? r : REAL(cuTexRefSetAddress_v2)(offset, t,
+		p, size);
+}
