@@ -209,6 +209,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/memset.c \
 	test/softcuda/module.c \
 	test/softcuda/object.c \
+	test/softcuda/occupancy.c \
 	test/softcuda/pointer.c \
 	test/softcuda/procaddr.c \
 	test/softcuda/race.c \
@@ -216,6 +217,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/sim.c \
 	test/softcuda/space.c \
 	test/softcuda/stream.c \
+	test/softcuda/streamprop.c \
 	test/softcuda/trace.c \
 	test/softcuda/vmm.c \
 	# EOL
@@ -247,6 +249,7 @@ E2E := \
 	matmul \
 	memset \
 	mtstreams \
+	occupancy \
 	onebuf \
 	pools \
 	procaddr \

@@ -21,6 +21,7 @@
 #include "test/softcuda/stream.h"
 
 static struct context *primaries[DEVICE_MAX];
+static unsigned long long nr_contexts;
 
 struct context *context_current(struct thread *t)
 {
@@ -112,6 +113,7 @@ static struct context *make(int device, bool primary, unsigned version)
 	ctx->device = device;
 	ctx->primary = primary;
 	ctx->api_version = version;
+	ctx->id = ++nr_contexts;
 	object_add(ctx, OBJECT_CONTEXT);
 	return ctx;
 }
@@ -122,7 +124,7 @@ static void push(struct thread *t, struct context *ctx)
 	t->stack[t->depth++] = ctx;
 }
 
-static bool good_flags(unsigned flags)
+bool context_good_flags(unsigned flags)
 {
 	unsigned sched = flags & CU_CTX_SCHED_MASK;
 
@@ -138,7 +140,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev,
 	struct context *ctx;
 	CUresult r;
 
-	if (!out || !good_flags(flags))
+	if (!out || !context_good_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -357,7 +359,7 @@ static CUresult set_primary_flags(CUdevice dev, unsigned flags)
 {
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!good_flags(flags))
+	if (!context_good_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	primary_of(dev)->flags = flags;
 	return CUDA_SUCCESS;

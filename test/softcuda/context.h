@@ -37,6 +37,8 @@ struct context {
 	uint32_t peers;			/* devices whose memory it may use */
 	size_t limits[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
+	CUsharedconfig shared_config;
+	unsigned long long id;		/* from 1, in order of creation */
 };
 
 /* The context on top of the thread's stack; NULL when there is none. */
@@ -47,6 +49,7 @@ CUresult context_check(struct context *ctx);
 struct context *context_find(CUcontext handle);
 /* The named one, NULL meaning the current one; 0 or its error. */
 CUresult context_named(CUcontext handle, struct context **out);
+bool context_good_flags(unsigned flags);
 /* The first failure wins and stays. */
 void context_kill(struct context *ctx, CUresult error);
 /* Waits for its work; the host learns of all of it. */

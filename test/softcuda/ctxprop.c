@@ -89,6 +89,70 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 	return call_end(&c);
 }
 
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
+		if (config)
+			*config = c.context->shared_config;
+		else
+			c.result = CUDA_ERROR_INVALID_VALUE;
+	}
+	return call_end(&c);
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
+		if ((unsigned)config
+		    > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+			c.result = CUDA_ERROR_INVALID_VALUE;
+		else
+			c.context->shared_config = config;
+	}
+	return call_end(&c);
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct context *ctx;
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT)) {
+		c.result = context_named(handle, &ctx);
+		if (!id)
+			c.result = CUDA_ERROR_INVALID_VALUE;
+		else if (!c.result)
+			*id = ctx->id;
+	}
+	return call_end(&c);
+}
+
+CUresult cuCtxSetFlags(unsigned int flags)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT)) {
+		if (context_good_flags(flags))
+			c.context->flags = flags;
+		else
+			c.result = CUDA_ERROR_INVALID_VALUE;
+	}
+	return call_end(&c);
+}
+
+/* There is no such cache here to be reset. */
+CUresult cuCtxResetPersistingL2Cache(void)
+{
+	struct call c;
+
+	call_begin(&c, __func__, CALL_CONTEXT);
+	return call_end(&c);
+}
+
 static CUresult peer_access(struct context *ctx, CUcontext handle, bool enable)
 {
 	struct context *peer = context_find(handle);

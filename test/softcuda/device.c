@@ -198,6 +198,47 @@ CUresult cuDeviceCanAccessPeer(int *out, CUdevice dev, CUdevice peer)
 	return call_end(&c);
 }
 
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT)) {
+		c.result = minor ? check(major, dev) : CUDA_ERROR_INVALID_VALUE;
+		if (!c.result) {
+			*major = (int)knobs.cc / 10;
+			*minor = (int)knobs.cc % 10;
+		}
+	}
+	return call_end(&c);
+}
+
+static CUresult p2p_attribute(int *out, CUdevice_P2PAttribute attr,
+	CUdevice from, CUdevice to)
+{
+	CUresult r = check(out, from);
+
+	if (r)
+		return r;
+	if (!device_valid(to) || from == to)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (attr < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK
+	    || attr > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = attr == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED
+		|| attr == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *out, CUdevice_P2PAttribute attr,
+	CUdevice from, CUdevice to)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT))
+		c.result = p2p_attribute(out, attr, from, to);
+	return call_end(&c);
+}
+
 static CUresult get_pci_id(char *id, int len, CUdevice dev)
 {
 	CUresult r = check(id, dev);
@@ -323,6 +364,7 @@ static const int attributes[] = {
 	IS(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2)
 	IS(COMPUTE_PREEMPTION_SUPPORTED, 1)
 	IS(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1)
+	IS(COOPERATIVE_LAUNCH, 1)
 	IS(MEMORY_POOLS_SUPPORTED, 1)
 	IS(CAN_USE_STREAM_MEM_OPS_V1, 1)
 	IS(CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 1)

@@ -89,7 +89,7 @@ CUresult cuFuncGetName(const char **out, CUfunction handle)
 }
 
 /* Registers are those of the text; nothing allocates them. */
-static int registers(const struct function *f)
+int function_registers(const struct function *f)
 {
 	uint32_t n = f->info.nr_regs;
 
@@ -120,7 +120,7 @@ CUresult function_attribute(const struct function *f, unsigned target,
 		*out = (int)f->info.local_size;
 		break;
 	case CU_FUNC_ATTRIBUTE_NUM_REGS:
-		*out = registers(f);
+		*out = function_registers(f);
 		break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 		*out = (int)target;

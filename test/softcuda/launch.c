@@ -16,6 +16,7 @@
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/memory.h"
 #include "test/softcuda/module.h"
+#include "test/softcuda/occupancy.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/stream.h"
 
@@ -234,7 +235,32 @@ struct request {
 	CUstream stream;
 	enum stream_default zero;
 	void **params, **extra;
+	bool cooperative;
 };
+
+/*
+ * All blocks must fit at once, so that they can wait for each other.  Here
+ * they run one after another all the same: a kernel that does wait for blocks
+ * behind its own never ends.
+ */
+static CUresult check_cooperative(const struct request *q,
+	const struct context *ctx)
+{
+	uint64_t blocks = (uint64_t)q->grid[0] * q->grid[1] * q->grid[2];
+	unsigned fit = occupancy_blocks(q->function,
+		q->block[0] * q->block[1] * q->block[2], q->shared);
+	static bool said;
+
+	if (blocks > (uint64_t)fit * (unsigned)device_attribute(
+	    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ctx->device))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	if (blocks > 1 && !said)
+		report_log("cooperative launch of %s: its blocks run one after "
+			"another, a barrier of the grid cannot be met",
+			q->function->info.name);
+	said |= blocks > 1;
+	return CUDA_SUCCESS;
+}
 
 static CUresult check(const struct request *q)
 {
@@ -329,6 +355,8 @@ static CUresult launch(struct context *ctx, CUfunction handle,
 	if (r)
 		return r;
 	r = check(q);
+	if (!r && q->cooperative)
+		r = check_cooperative(q, s->context);
 	if (r)
 		return r;
 	if (q->function->module->context != s->context)
@@ -370,18 +398,61 @@ CUresult name(CUfunction f, unsigned int gx, unsigned int gy, \
 LAUNCH(cuLaunchKernel, STREAM_0_LEGACY)
 LAUNCH(cuLaunchKernel_ptsz, STREAM_0_PER_THREAD)
 
+#define COOPERATIVE(name, the_zero) \
+CUresult name(CUfunction f, unsigned int gx, unsigned int gy, \
+	unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, \
+	unsigned int shared, CUstream stream, void **params) \
+{ \
+	struct request q = { .grid = { gx, gy, gz }, .block = { bx, by, bz }, \
+		.shared = shared, .stream = stream, .zero = the_zero, \
+		.params = params, .cooperative = true }; \
+	struct call c; \
+\
+	if (!call_begin(&c, __func__, CALL_CONTEXT)) \
+		c.result = launch(c.context, f, &q); \
+	return call_end(&c); \
+}
+
+COOPERATIVE(cuLaunchCooperativeKernel, STREAM_0_LEGACY)
+COOPERATIVE(cuLaunchCooperativeKernel_ptsz, STREAM_0_PER_THREAD)
+
+/*
+ * Attributes that change nothing here.  Programmatic serialisation is a leave
+ * to begin early, which this driver does not take.
+ */
+static bool is_hint(CUlaunchAttributeID id)
+{
+	switch (id) {
+	case CU_LAUNCH_ATTRIBUTE_IGNORE:
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static CUresult launch_ex(struct context *ctx, const CUlaunchConfig *config,
 	CUfunction f, void **params, void **extra, enum stream_default zero)
 {
+	bool cooperative = false;
 	struct request q;
 	unsigned i;
 
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < config->numAttrs; i++) {
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_IGNORE
-		    || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+		if (is_hint(config->attrs[i].id))
 			continue;
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+			cooperative = config->attrs[i].value.cooperative;
+			continue;
+		}
 		report_log("cuLaunchKernelEx: attribute %d is not supported",
 			config->attrs[i].id);
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -396,6 +467,7 @@ static CUresult launch_ex(struct context *ctx, const CUlaunchConfig *config,
 		.zero = zero,
 		.params = params,
 		.extra = extra,
+		.cooperative = cooperative,
 	};
 	return launch(ctx, f, &q);
 }

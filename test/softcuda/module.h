@@ -57,6 +57,7 @@ CUresult function_find(CUfunction handle, struct context *ctx,
 	struct function **out);
 /* Bytes of static plus dynamic shared memory that any block may have. */
 int function_shared_limit(void);
+int function_registers(const struct function *f);
 CUresult function_attribute(const struct function *f, unsigned target,
 	CUfunction_attribute attr, int *out);
 

@@ -214,6 +214,12 @@ void stream_thread_exit(struct thread *t)
 		destroy(t->streams);
 }
 
+int stream_priority(int priority)
+{
+	return priority < PRIORITY_GREATEST ? PRIORITY_GREATEST
+		: priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+}
+
 static CUresult create_stream(struct context *ctx, CUstream *out,
 	unsigned flags, int priority)
 {
@@ -224,8 +230,7 @@ static CUresult create_stream(struct context *ctx, CUstream *out,
 	s = create(ctx, flags & CU_STREAM_NON_BLOCKING ? STREAM_NON_BLOCKING
 		: STREAM_BLOCKING);
 	s->flags = flags;
-	s->priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST
-		: priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+	s->priority = stream_priority(priority);
 	*out = (CUstream)s;
 	return CUDA_SUCCESS;
 }

@@ -20,6 +20,8 @@ enum stream_kind {
 	STREAM_NON_BLOCKING,
 };
 
+#define STREAM_ATTRS 4
+
 struct stream {
 	struct object object;
 	enum stream_kind kind;
@@ -29,6 +31,7 @@ struct stream {
 	uint64_t id;
 	int priority;
 	unsigned flags;
+	CUstreamAttrValue attr[STREAM_ATTRS];	/* see streamprop.c */
 	struct op *last;		/* counted */
 	struct race_clock clock;	/* of everything submitted so far */
 	uint32_t actor;
@@ -47,6 +50,8 @@ void stream_submit(struct stream *s, struct op *op);
 /* Waits for the stream, and for `op` which is in it. */
 CUresult stream_wait(struct stream *s, struct op *op);
 CUresult stream_synchronize(struct stream *s);
+/* Brought into the range that devices have. */
+int stream_priority(int priority);
 /* A context's end and a thread's end. */
 void stream_context_end(struct context *ctx);
 void stream_thread_exit(struct thread *t);
