@@ -363,21 +363,19 @@ static uint32_t span_lower(const struct alloc *a, uint64_t off)
 	return lo;
 }
 
-void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
+/* The span that starts at off, made if need be; NULL: no memory. */
+static struct span *span_add(struct alloc *a, uint64_t off)
 {
-	uint64_t off = p - a->base;
-	uint32_t i;
+	uint32_t i = span_lower(a, off);
 
-	lock_acquire(&d->alloc_lock);
-	i = span_lower(a, off);
 	if (i < a->nr_spans && a->spans[i].offset == off)
-		goto out;
+		return &a->spans[i];
 	if (a->nr_spans == a->max_spans || a->spans == NULL) {
 		uint32_t n = a->spans == NULL ? 4 : a->max_spans * 2;
 		struct span *grown = realloc(a->spans, n * sizeof(*grown));
 
 		if (grown == NULL)
-			goto out;	/* fewer spans only widen reaches */
+			return NULL;	/* fewer spans only widen reaches */
 		a->spans = grown;
 		a->max_spans = n;
 	}
@@ -385,23 +383,56 @@ void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
 		(a->nr_spans - i) * sizeof(*a->spans));
 	a->spans[i] = (struct span){ .offset = off };
 	a->nr_spans++;
-out:
+	return &a->spans[i];
+}
+
+void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
+{
+	lock_acquire(&d->alloc_lock);
+	span_add(a, p - a->base);
 	lock_release(&d->alloc_lock);
 }
 
-void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
-	uint64_t n)
+static void span_drop(struct alloc *a, uint64_t off, uint64_t n)
 {
-	uint32_t i, j;
+	uint32_t i = span_lower(a, off), j = span_lower(a, off + n);
 
-	lock_acquire(&d->alloc_lock);
-	i = span_lower(a, p - a->base);
-	j = span_lower(a, p - a->base + n);
 	if (j > i) {
 		memmove(&a->spans[i], &a->spans[j],
 			(a->nr_spans - j) * sizeof(*a->spans));
 		a->nr_spans -= j - i;
 	}
+}
+
+void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t n)
+{
+	lock_acquire(&d->alloc_lock);
+	span_drop(a, p - a->base, n);
+	lock_release(&d->alloc_lock);
+}
+
+void alloc_span_move(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t n, struct alloc *b, CUdeviceptr q)
+{
+	uint64_t from = p - a->base, to = q - b->base;
+	struct span *list, *made;
+	uint32_t i, nr;
+
+	lock_acquire(&d->alloc_lock);
+	i = span_lower(a, from);
+	nr = span_lower(a, from + n) - i;
+	/* Without memory for the list they are lost, and reaches wider. */
+	list = nr == 0 ? NULL : malloc(nr * sizeof(*list));
+	if (list != NULL)
+		memcpy(list, &a->spans[i], nr * sizeof(*list));
+	span_drop(a, from, n);
+	for (uint32_t k = 0; list != NULL && k < nr; k++) {
+		made = span_add(b, list[k].offset - from + to);
+		if (made != NULL)
+			made->passed = list[k].passed;
+	}
+	free(list);
 	lock_release(&d->alloc_lock);
 }
 
@@ -437,13 +468,17 @@ bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 		}
 	if (off - lo > most) {
 		at = span_before(a, off, false);
-		whole &= at >= 0;
+		whole &= at >= 0 || a->sparse;
 		lo = at >= 0 ? a->spans[at].offset : lo;
+		if (a->sparse && off - lo > most)
+			lo = off - most;
 	}
 	if (hi - off > most) {
 		at = span_before(a, off + most, false);
 		if (at >= 0 && a->spans[at].offset > off)
 			hi = a->spans[at].offset;
+		else if (a->sparse)
+			hi = off + most;
 		else
 			whole = false;
 	}

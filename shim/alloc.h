@@ -124,13 +124,17 @@ void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
 /* Forgets the spans that start in [p, p + n): the bytes there are gone. */
 void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t n);
+/* The bytes at [p, p + n) are at q of allocation b now, and so their spans. */
+void alloc_span_move(struct device *d, struct alloc *a, CUdeviceptr p,
+	uint64_t n, struct alloc *b, CUdeviceptr q);
 /*
  * The reach of a pointer that a launch got: [*from, *to).  For launches whose
  * reach is more than the GPU can hold, it is cut, wide rather than narrow: more
  * than `most` bytes above p end at the last span start of any kind within
  * them; more than `most` bytes below p begin where p's span does.  false: there
  * is no such span start, so the cut would go through one upload; then the reach
- * is not cut there.
+ * is not cut there.  A sparse allocation, of which much may never have been
+ * uploaded, is cut at `most` instead.
  */
 bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t most, CUdeviceptr *from, CUdeviceptr *to);

@@ -12,7 +12,7 @@ void page_set_init(struct page_set *s, struct device *d, CUstream stream)
 	s->device = d;
 	s->context = s->caller = NULL;
 	s->stream = stream;
-	s->writes = s->launch = false;
+	s->writes = s->launch = s->cut = false;
 	s->nr = 0;
 	s->max = PAGE_SET_FEW;
 	s->ranges = s->few;

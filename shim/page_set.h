@@ -30,6 +30,7 @@ struct page_set {
 	CUstream stream;		/* 0x1 and 0x2 for the default ones */
 	bool writes;			/* the call may change the pages */
 	bool launch;			/* it is a kernel */
+	bool cut;			/* made as large as fits, not needed */
 	uint32_t nr;
 	uint32_t max;
 	struct page_range *ranges;	/* `few`, or owned; apart, rising */

@@ -678,7 +678,7 @@ static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
 				CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	if (page_set_pages(s) > t->floor)
+	if (!s->cut && page_set_pages(s) > t->floor)
 		t->floor = (uint32_t)page_set_pages(s);
 	for_each_page(s, r, page) {
 		struct page *p = &d->pages[page];

@@ -266,7 +266,6 @@ static CUresult unmap_one(struct mapping *m) REQUIRES(&vmm_lock)
 		vmm_wake();
 		return r;
 	}
-	alloc_span_drop(m->in->device, m->in->alloc, m->base, m->size);
 	if (m->handle->refs == 0)
 		return vmm_handle_drop(m->handle);
 	m->unmapped = true;

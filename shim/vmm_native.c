@@ -33,6 +33,8 @@ CUresult vmm_move(struct vmm_handle *h, struct alloc *to, uint32_t first)
 	r = tenancy_move(d, &part, &place);
 	if (r != CUDA_SUCCESS)
 		tenancy_unhold(d, &part);
+	else
+		alloc_span_move(d, h->home, part.base, h->size, to, place.base);
 	return r;
 }
 
@@ -90,6 +92,8 @@ CUresult vmm_handle_drop(struct vmm_handle *h)
 	r = tenancy_hold(d, &part);
 	if (r == CUDA_SUCCESS && tenancy_drop_held(d, &part) != CUDA_SUCCESS)
 		log_err("memory of a released handle is lost");
+	if (r == CUDA_SUCCESS)
+		alloc_span_drop(d, h->home, part.base, h->size);
 	lock_acquire(&vmm_lock);
 	h->busy = false;
 	if (r == CUDA_SUCCESS) {
@@ -152,10 +156,13 @@ static CUresult bytes_leave(struct vmm_handle *h,
 		if (r == CUDA_SUCCESS) {
 			r = tenancy_copy_held(d, &part, at);
 			/* What cannot be unmapped is logged, and lost. */
-			if (r == CUDA_SUCCESS)
+			if (r == CUDA_SUCCESS) {
 				tenancy_drop_held(d, &part);
-			else
+				alloc_span_drop(d, h->home, part.base,
+					h->size);
+			} else {
 				tenancy_unhold(d, &part);
+			}
 		}
 		real.cuMemUnmap(at, h->size);
 	}
