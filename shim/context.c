@@ -435,8 +435,14 @@ CUresult event_wait(struct event *e)
 	if (is_done(e))
 		return CUDA_SUCCESS;
 	start = lock_now_ns();
-	r = context_has_host_functions() ? poll_done(e) :
-		real.cuEventSynchronize(e->handle);
+	if (context_has_host_functions()) {
+		r = poll_done(e);
+	} else {
+		r = real.cuEventSynchronize(e->handle);
+		/* Memory is given away on this word: ask again. */
+		if (r != CUDA_SUCCESS)
+			r = real.cuEventSynchronize(e->handle);
+	}
 	stat_add(wait_ns, lock_now_ns() - start);
 	if (r == CUDA_SUCCESS)
 		__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
@@ -542,6 +548,15 @@ static CUresult quiesce_one(struct context *c)
 	return r;
 }
 
+/* What fails for a reason of the moment must not free memory in use. */
+static CUresult quiesce_twice(struct context *c)
+{
+	CUresult r = quiesce_one(c);
+
+	return r == CUDA_SUCCESS || r == CUDA_ERROR_LAUNCH_TIMEOUT ? r :
+		quiesce_one(c);
+}
+
 CUresult context_quiesce(struct device *d)
 {
 	struct context *c;
@@ -554,6 +569,6 @@ CUresult context_quiesce(struct device *d)
 	for (; c != NULL && r == CUDA_SUCCESS; c = c->next)
 		if (c->ordinal == d->ordinal &&
 		    !__atomic_load_n(&c->dead, __ATOMIC_ACQUIRE))
-			r = quiesce_one(c);
+			r = quiesce_twice(c);
 	return r;
 }
