@@ -110,23 +110,43 @@ static double score(const struct scorer *s, uint64_t bytes, uint64_t gaps,
 		s->weight * distance;
 }
 
-/* Transfer i onwards; used blocks so far, their bytes, the reuses' gaps. */
+/*
+ * No completion scores better: blocks only grow, and the distances of a block
+ * add up to its last use minus its first.  The same sums as a score's, so that
+ * rounding cannot make it too low.
+ */
+static double best_from(const struct scorer *s, uint32_t i, uint32_t used,
+	uint64_t bytes, uint32_t firsts)
+{
+	uint64_t gaps = 0;
+
+	for (uint32_t j = 0; j < s->k; j++)
+		gaps += s->nr - 1 - j;
+	for (uint32_t j = used; j < s->k; j++)
+		firsts += i + j - used;
+	return score(s, bytes + rest_growth(&s->rest, i, s->most, used),
+		gaps - firsts, s->nr - s->k);
+}
+
+/*
+ * Transfer i onwards; used blocks so far, their bytes, the reuses' gaps, the
+ * sum of the blocks' first uses.  Until something is found, best_score is that
+ * of an assignment known to exist: to be reached, not beaten.
+ */
 static void exact_from(struct scorer *s, uint32_t i, uint32_t used,
-	uint64_t bytes, uint64_t gaps)
+	uint64_t bytes, uint64_t gaps, uint32_t firsts)
 {
 	double v;
 
 	/* With as many blocks left to open as transfers, all must be opened. */
 	if (s->k - used > s->nr - i)
 		return;
-	/* The same sums as a score's, so rounding cannot make it too low. */
-	if (s->found && (1 - s->weight) * (1 - (double)(bytes +
-	    rest_growth(&s->rest, i, s->most, used)) / s->total) +
-	    s->weight <= s->best_score)
+	v = best_from(s, i, used, bytes, firsts);
+	if (v < s->best_score || (s->found && v <= s->best_score))
 		return;
 	if (i == s->nr) {
 		v = score(s, bytes, gaps, s->nr - s->k);
-		if (!s->found || v > s->best_score) {
+		if (v > s->best_score || (!s->found && v == s->best_score)) {
 			s->found = true;
 			s->best_score = v;
 			memcpy(s->best, s->at, s->nr * sizeof(*s->at));
@@ -144,7 +164,8 @@ static void exact_from(struct scorer *s, uint32_t i, uint32_t used,
 		s->most[b] += more;
 		s->last[b] = i;
 		exact_from(s, i + 1, b == used ? used + 1 : used, bytes + more,
-			gaps + (b == used ? 0 : i - last));
+			gaps + (b == used ? 0 : i - last),
+			firsts + (b == used ? i : 0));
 		s->most[b] = most;
 		s->last[b] = last;
 	}
@@ -223,7 +244,8 @@ static double score_blocks(const struct scorer *s, const uint32_t *block,
 	return score(s, bytes, gaps, reuses);
 }
 
-static void try_blocks(struct scorer *s, uint32_t *block, uint64_t *most)
+static void try_blocks(struct scorer *s, uint32_t *block, uint64_t *most,
+	uint32_t *last)
 {
 	if (s->k < 2) {
 		memset(block, 0, s->nr * sizeof(*block));
@@ -234,10 +256,12 @@ static void try_blocks(struct scorer *s, uint32_t *block, uint64_t *most)
 		mend_wrap(s, block, most);
 		return;
 	}
+	greedy(s, block, most);
+	s->best_score = score_blocks(s, block, most, last);
 	s->found = false;
 	memset(s->most, 0, sizeof(s->most));
 	rest_init(&s->rest, s->sizes, s->nr);
-	exact_from(s, 0, 0, 0, 0);
+	exact_from(s, 0, 0, 0, 0, 0);
 	if (s->found)
 		memcpy(block, s->best, s->nr * sizeof(*block));
 	/* As published: a conflict across the wrap means plain turns. */
@@ -275,7 +299,7 @@ enum plan_status plan_assign_optimized(const struct plan_assignment *self,
 	last = malloc(hi * sizeof(*last));
 	most = malloc(hi * sizeof(*most));
 	for (s.k = lo; trial && last && most && s.k <= hi; s.k++) {
-		try_blocks(&s, trial, most);
+		try_blocks(&s, trial, most, last);
 		v = score_blocks(&s, trial, most, last);
 		if (!found || v > best) {
 			found = true;

@@ -515,9 +515,11 @@ static enum plan_status finish(struct selector *s,
 	struct plan_pick pick;
 	enum plan_status err;
 	uint32_t slot = 0;
+	double peak;
 
 	set_all(s, s->best_on);
-	if (s->limit > 0 && (double)peak_of(s) > s->limit) {
+	peak = (double)peak_of(s);	/* and the blocks of this set */
+	if (s->limit > 0 && peak > s->limit) {
 		result->over_budget = true;
 		plan_warn(result, "no selection tried fits the budget; the "
 			"plan is above it");
