@@ -177,14 +177,24 @@ CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity,
 	return call_end(&c);
 }
 
+/* CUctxCreateParams as the header lays it out. */
+struct create_params {
+	void *affinity;
+	int nr_affinity;
+	void *graphics;		/* CUDA in graphics */
+};
+
 CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params,
 	unsigned int flags, CUdevice dev)
 {
+	const struct create_params *p = (const struct create_params *)params;
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_INIT)) {
-		if (params) {
-			report_log("cuCtxCreate_v4: parameters are not supported");
+		/* A block that asks for nothing is as good as none. */
+		if (p && (p->nr_affinity || p->graphics)) {
+			report_log("cuCtxCreate_v4: execution affinity and "
+				"graphics are not supported");
 			c.result = CUDA_ERROR_NOT_SUPPORTED;
 		} else {
 			c.result = create(out, flags, dev, 3020);
