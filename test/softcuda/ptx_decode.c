@@ -482,7 +482,7 @@ static const struct {
 	{ "red", ptx_decode_red }, { "cvta", ptx_decode_cvta },
 	{ "prefetch", ptx_decode_prefetch },
 	{ "prefetchu", ptx_decode_prefetch },
-	{ "isspacep", ptx_decode_isspacep },
+	{ "isspacep", ptx_decode_isspacep }, { "cp", ptx_decode_cp },
 	{ "bra", ptx_decode_bra }, { "brx", ptx_decode_brx },
 	{ "call", ptx_decode_call }, { "ret", ptx_decode_ret },
 	{ "exit", ptx_decode_exit }, { "trap", ptx_decode_trap },

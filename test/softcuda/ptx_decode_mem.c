@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoders of ld, st, atom, red, cvta, isspacep and prefetch.  Called by
- * ptx_decode.c; no locks.  Memory order and cache modifiers are read and
+ * Decoders of ld, st, atom, red, cvta, isspacep, prefetch and cp.async.  Called
+ * by ptx_decode.c; no locks.  Memory order and cache modifiers are read and
  * checked, and mean nothing: warps run one after another, on one memory.
  */
 #include <string.h>
@@ -381,6 +381,97 @@ void ptx_decode_prefetch(struct ptx_parser *p, const struct ptx_opcode *op)
 			ptx_unsupported(p, op);
 	ptx_need(p, op, ptx_operands(p, v, PTX_MAX_OPERANDS), 1, 1);
 	ptx_address(p, &v[0], &i);
+	i.run = ptx_nop_run;
+	ptx_emit(p, &i);
+}
+
+/* ---- asynchronous copies ------------------------------------------------- */
+
+/*
+ * The instruction has room for one address: the destination's goes to a row
+ * of its own first.
+ */
+static u32 address_row(struct ptx_parser *p, const struct ptx_operand *o)
+{
+	struct ptx_insn i;
+
+	init(p, &i, PTX_PLAIN);
+	i.space = PTX_SHARED;
+	ptx_address(p, o, &i);
+	if (i.space != PTX_SHARED)
+		ptx_fail(p, &o->at, PTX_SYNTAX,
+			"the destination is shared memory");
+	i.d = ptx_row_new(p, 8);
+	i.run = ptx_lea_run;
+	ptx_emit(p, &i);
+	return i.d;
+}
+
+/* cp.async.ca|cg.shared.global [d], [a], size{, source size | ignore} */
+static void copy_async(struct ptx_parser *p, const struct ptx_opcode *op)
+{
+	static const char *const hints[] = {
+		"L2::64B", "L2::128B", "L2::256B", NULL,
+	};
+	bool cg = op->nr > 1 && !strcmp(op->mod[1], "cg");
+	struct ptx_operand v[PTX_MAX_OPERANDS];
+	u8 to = PTX_GENERIC, from = PTX_GENERIC;
+	struct ptx_insn i;
+	u32 n, k;
+
+	if (op->nr < 4 || (!cg && strcmp(op->mod[1], "ca")) ||
+	    !space_named(op->mod[2], &to) || to != PTX_SHARED ||
+	    !space_named(op->mod[3], &from) || from != PTX_GLOBAL)
+		ptx_unsupported(p, op);
+	for (k = 4; k < op->nr; k++)
+		if (!one_of(op->mod[k], hints))
+			ptx_unsupported(p, op);
+	n = ptx_operands(p, v, PTX_MAX_OPERANDS);
+	ptx_need(p, op, n, 3, 4);
+	if (v[2].kind != PTX_OPND_INT || (v[2].value != 16 && (cg ||
+	    (v[2].value != 4 && v[2].value != 8))))
+		ptx_fail(p, &v[2].at, PTX_SYNTAX, cg ?
+			"the size is 16 bytes" : "the size is 4, 8 or 16 bytes");
+	init(p, &i, PTX_MEMORY);
+	i.size = (u8)v[2].value;
+	i.space = PTX_GLOBAL;
+	i.b = address_row(p, &v[0]);
+	if (n == 4 && v[3].kind == PTX_OPND_REG && v[3].type == PTX_pred)
+		i.e = ptx_src_pred(p, &v[3], &i.flags);
+	else if (n == 4)
+		i.c = ptx_src(p, &v[3], PTX_u32);
+	ptx_address(p, &v[1], &i);
+	i.run = ptx_copy_run;
+	ptx_emit(p, &i);
+}
+
+/*
+ * cp.async and what waits for it.  Copies are made at once, which is one of
+ * the times that the rules allow; so there is nothing to wait for, and a
+ * kernel that forgets to wait is not found out.
+ */
+void ptx_decode_cp(struct ptx_parser *p, const struct ptx_opcode *op)
+{
+	const char *what = op->nr > 1 ? op->mod[1] : "";
+	struct ptx_operand v[PTX_MAX_OPERANDS];
+	struct ptx_insn i;
+	u32 n;
+
+	if (!op->nr || strcmp(op->mod[0], "async"))
+		ptx_unsupported(p, op);
+	if (strcmp(what, "commit_group") && strcmp(what, "wait_group") &&
+	    strcmp(what, "wait_all")) {
+		copy_async(p, op);
+		return;
+	}
+	if (op->nr != 2)
+		ptx_unsupported(p, op);
+	init(p, &i, PTX_PLAIN);
+	n = !strcmp(what, "wait_group");
+	ptx_need(p, op, ptx_operands(p, v, PTX_MAX_OPERANDS), n, n);
+	if (n && v[0].kind != PTX_OPND_INT)
+		ptx_fail(p, &v[0].at, PTX_SYNTAX,
+			"the number of groups is a constant");
 	i.run = ptx_nop_run;
 	ptx_emit(p, &i);
 }

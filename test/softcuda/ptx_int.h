@@ -273,6 +273,7 @@ ptx_run_fn ptx_shfl_run, ptx_vote_run, ptx_match_run, ptx_activemask_run;
 ptx_run_fn ptx_sreg_run, ptx_nop_run, ptx_sleep_run;
 ptx_run_fn ptx_mov_pack_run, ptx_mov_unpack_run;
 ptx_run_fn ptx_lea_local_run, ptx_cvta_run, ptx_isspacep_run;
+ptx_run_fn ptx_lea_run, ptx_copy_run;
 
 enum ptx_sreg {
 	PTX_SREG_TID_X, PTX_SREG_TID_Y, PTX_SREG_TID_Z,

@@ -2,7 +2,7 @@
 /*
  * Address spaces: where a lane's address lies in host memory, and what to say
  * when it lies nowhere.  Called by the vector loads and stores, atomics and the
- * built-in functions; no locks.
+ * built-in functions; also cp.async, which is two accesses.  No locks.
  */
 #include <stdio.h>
 
@@ -178,4 +178,82 @@ bool ptx_read_text(struct ptx_warp *w, const struct ptx_insn *i, u32 lane,
 	}
 	out[n] = '\0';
 	return true;
+}
+
+/* ---- cp.async ------------------------------------------------------------ */
+
+/* d = the address */
+void ptx_lea_run(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
+{
+	u64 addr[PTX_LANES];
+	u32 m;
+
+	ptx_addresses(w, i, addr);
+	for (m = mask; m; m &= m - 1) {
+		u32 l = (u32)__builtin_ctz(m);
+
+		PTX_ROW(w, u64, i->d)[l] = addr[l];
+	}
+}
+
+/* Bytes of a lane that come from the source; zeros follow. */
+static u32 copy_size(struct ptx_warp *w, const struct ptx_insn *i, u32 lane)
+{
+	u32 n = i->size, ignore;
+
+	if (i->e) {
+		ignore = *PTX_ROW(w, u32, i->e);
+		if (i->flags & PTX_F_NOT_C)
+			ignore = ~ignore;
+		return ignore >> lane & 1 ? 0 : n;
+	}
+	if (i->c && PTX_ROW(w, u32, i->c)[lane] < n)
+		n = PTX_ROW(w, u32, i->c)[lane];
+	return n;
+}
+
+static void tell_read(struct ptx_exec *x, u64 address, u64 size)
+{
+	x->count->bytes_read += size;
+	if (size && x->memory->touch)
+		x->memory->touch(x->memory->self, address, size, false);
+}
+
+/* shared [b] = global [a], size bytes; see copy_size */
+void ptx_copy_run(struct ptx_warp *w, const struct ptx_insn *i, u32 mask)
+{
+	u64 addr[PTX_LANES], start = 0, end = 0;
+	u32 m;
+
+	ptx_addresses(w, i, addr);
+	for (m = mask; m; m &= m - 1) {
+		u32 l = (u32)__builtin_ctz(m), n = copy_size(w, i, l);
+		u8 *to = ptx_lane_pointer(w, i, l, PTX_SHARED,
+			PTX_ROW(w, u64, i->b)[l], i->size, true), *from;
+
+		if (!to)
+			break;
+		memset(to + n, 0, i->size - n);
+		if (!n)
+			continue;
+		/* alignment is that of the whole, access that of the part */
+		if (addr[l] & (i->size - 1u)) {
+			ptx_lane_pointer(w, i, l, i->space, addr[l], i->size,
+				false);
+			break;
+		}
+		from = ptx_global(w->x, i->line, addr[l], n, false);
+		if (!from) {
+			ptx_lane_pointer(w, i, l, i->space, addr[l], i->size,
+				false);
+			break;
+		}
+		memcpy(to, from, n);
+		if (addr[l] != end) {
+			tell_read(w->x, start, end - start);
+			start = addr[l];
+		}
+		end = addr[l] + n;
+	}
+	tell_read(w->x, start, end - start);
 }

@@ -205,7 +205,8 @@ void ptx_instruction(struct ptx_parser *p);
 typedef void ptx_decode_fn(struct ptx_parser *p, const struct ptx_opcode *op);
 int ptx_op_find(struct ptx_parser *p, const char *key);
 ptx_decode_fn ptx_decode_ld, ptx_decode_st, ptx_decode_atom, ptx_decode_red,
-	ptx_decode_cvta, ptx_decode_prefetch, ptx_decode_isspacep;
+	ptx_decode_cvta, ptx_decode_prefetch, ptx_decode_isspacep,
+	ptx_decode_cp;
 ptx_decode_fn ptx_decode_bra, ptx_decode_brx, ptx_decode_call, ptx_decode_ret,
 	ptx_decode_exit, ptx_decode_trap, ptx_decode_bar, ptx_decode_fence,
 	ptx_decode_nanosleep;

@@ -490,6 +490,147 @@ START_TEST(test_atomics_float)
 }
 END_TEST
 
+/* ---- cp.async ----------------------------------------------------------- */
+
+#define SHARED_BEGIN PTX_HEAD ".shared .align 16 .b8 buf[1024];\n" \
+	".visible .entry k(.param .u64 p) {\n" \
+	".reg .b64 %p, %x<8>; .reg .b32 %t, %v<8>; .reg .pred %q<4>;\n" \
+	"ld.param.u64 %p, [p];\n" \
+	"mov.u32 %t, %tid.x;\n"
+
+/* Every lane moves 16 bytes of its own to shared memory and back. */
+START_TEST(test_copy_async)
+{
+	static const char text[] = SHARED_BEGIN
+	"mul.wide.u32 %x0, %t, 16;\n"
+	"add.u64 %x1, %p, %x0;\n"
+	"mov.u32 %v0, buf;\n"
+	"mad.lo.u32 %v1, %t, 16, %v0;\n"
+	"cp.async.cg.shared.global.L2::128B [%v1], [%x1+64], 16;\n"
+	"cp.async.commit_group;\n"
+	"cp.async.wait_group 0;\n"
+	"bar.sync 0;\n"
+	"xor.b32 %v1, %v1, 16;\n"
+	"ld.shared.v4.u32 {%v4, %v5, %v6, %v7}, [%v1];\n"
+	"st.global.v4.u32 [%x1+2048], {%v4, %v5, %v6, %v7};\n"
+	"ret;\n}\n";
+	struct dev *d = dev_new();
+	uint32_t *w = words(d);
+
+	for (uint32_t k = 0; k < 40 * 4; k++)
+		w[16 + k] = k * 0x01234567 + 1;
+	run(d, text, 40);
+	for (uint32_t k = 0; k < 40 * 4; k++)
+		ck_assert_uint_eq(w[512 + k], w[16 + (k ^ 4)]);
+	for (uint32_t k = 0; k < 64 + 40 * 16 + 16; k++)
+		ck_assert_uint_eq(d->touched[k], k >= 64 && k < 64 + 40 * 16);
+	dev_free(d);
+}
+END_TEST
+
+/* All sizes, sources that are shorter, ignored or guarded away. */
+START_TEST(test_copy_async_forms)
+{
+	static const char text[] = SHARED_BEGIN
+	"mov.u64 %x2, -1;\n"
+	"st.shared.v2.u64 [buf], {%x2, %x2};\n"
+	"st.shared.v2.u64 [buf+16], {%x2, %x2};\n"
+	"st.shared.v2.u64 [buf+32], {%x2, %x2};\n"
+	"st.shared.v2.u64 [buf+48], {%x2, %x2};\n"
+	"mov.u32 %v2, 3;\n"
+	"setp.eq.u32 %q0, %t, 0;\n"
+	"cp.async.ca.shared.global [buf], [%p], 4;\n"
+	"cp.async.ca.shared::cta.global [buf+8], [%p+8], 8, %v2;\n"
+	"cp.async.cg.shared.global [buf+16], [%p+16], 16, 8;\n"
+	"cp.async.ca.shared.global [buf+32], [%p], 4, %q0;\n"
+	"cp.async.ca.shared.global [buf+36], [%p], 4, !%q0;\n"
+	"@!%q0 cp.async.ca.shared.global [buf+40], [%p], 8;\n"
+	/* nothing is read from there */
+	"mov.u64 %x3, 64;\n"
+	"cp.async.ca.shared.global [buf+48], [%x3], 8, 0;\n"
+	"cp.async.wait_all;\n"
+	"ld.shared.v2.u64 {%x4, %x5}, [buf];\n"
+	"st.global.v2.u64 [%p+64], {%x4, %x5};\n"
+	"ld.shared.v2.u64 {%x4, %x5}, [buf+16];\n"
+	"st.global.v2.u64 [%p+80], {%x4, %x5};\n"
+	"ld.shared.v2.u64 {%x4, %x5}, [buf+32];\n"
+	"st.global.v2.u64 [%p+96], {%x4, %x5};\n"
+	"ld.shared.v2.u64 {%x4, %x5}, [buf+48];\n"
+	"st.global.v2.u64 [%p+112], {%x4, %x5};\n"
+	"ret;\n}\n";
+	static const uint32_t want[16] = {
+		0x11223344, ~0u, 0x223344, 0, 0x11223348, 0x11223349, 0, 0,
+		0, 0x11223344, ~0u, ~0u, 0, 0, ~0u, ~0u,
+	};
+	struct dev *d = dev_new();
+	uint32_t *w = words(d);
+
+	for (uint32_t k = 0; k < 16; k++)
+		w[k] = 0x11223344 + k;
+	w[2] = 0x55223344;
+	run(d, text, 1);
+	for (uint32_t k = 0; k < 16; k++)
+		ck_assert_msg(w[16 + k] == want[k], "word %u: %08x, not %08x",
+			k, w[16 + k], want[k]);
+	for (uint32_t k = 0; k < 64; k++)
+		ck_assert_uint_eq(d->touched[k], k < 4 || (k >= 8 && k < 11) ||
+			(k >= 16 && k < 24));
+	dev_free(d);
+}
+END_TEST
+
+START_TEST(test_copy_async_refused)
+{
+	static const struct {
+		const char *body;
+		enum ptx_status status;		/* of the run, or the parser */
+		const char *message;
+	} cases[] = {
+		{ "cp.async.cg.shared.global [buf], [%p], 8;\n", PTX_SYNTAX,
+		  "the size is 16 bytes" },
+		{ "cp.async.ca.shared.global [buf], [%p], 2;\n", PTX_SYNTAX,
+		  "the size is 4, 8 or 16 bytes" },
+		{ "cp.async.bulk.commit_group;\n", PTX_UNSUPPORTED, "cp" },
+		{ "cp.async.ca.global.shared [%p], [buf], 4;\n",
+		  PTX_UNSUPPORTED, "cp" },
+		{ "cp.async.ca.shared.global [buf+4], [%p], 8;\n",
+		  PTX_MISALIGNED, "misaligned write of 8 bytes" },
+		{ "cp.async.ca.shared.global [buf], [%p+4], 8;\n",
+		  PTX_MISALIGNED, "misaligned read of 8 bytes" },
+		{ "cp.async.ca.shared.global [buf+1024], [%p], 4;\n",
+		  PTX_ILLEGAL_ADDRESS, "illegal shared write" },
+		{ "cp.async.ca.shared.global [buf], [%p+1048576], 4;\n",
+		  PTX_ILLEGAL_ADDRESS, "illegal global read of 4 bytes" },
+	};
+	struct dev *d = dev_new();
+	uint64_t params = DEV_BASE;
+	char text[1024];
+
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct ptx_module *m = NULL;
+		enum ptx_status s;
+
+		snprintf(text, sizeof(text), "%s%sret;\n}\n", SHARED_BEGIN,
+			cases[n].body);
+		s = ptx_module_create(text, strlen(text), &m, &d->error);
+		if (s == PTX_OK) {
+			ptx_module_destroy(m);
+			s = dev_run(d, text, "k", 1, 1, 0, &params);
+			ck_assert_msg(strstr(d->fault.message,
+				cases[n].message), "%zu: %s", n,
+				d->fault.message);
+		} else {
+			ck_assert_msg(strstr(d->error.message,
+				cases[n].message), "%zu: %s", n,
+				d->error.message);
+		}
+		ck_assert_msg(s == cases[n].status, "%zu: %s", n,
+			ptx_status_name(s));
+	}
+	dev_free(d);
+}
+END_TEST
+
 /* ---- faults ------------------------------------------------------------- */
 
 START_TEST(test_faults)
@@ -578,6 +719,9 @@ static Suite *suite(void)
 	tcase_add_loop_test(t, test_atomics, 0,
 		2 * (int)(sizeof(atoms) / sizeof(atoms[0])));
 	tcase_add_test(t, test_atomics_float);
+	tcase_add_test(t, test_copy_async);
+	tcase_add_test(t, test_copy_async_forms);
+	tcase_add_test(t, test_copy_async_refused);
 	tcase_add_test(t, test_faults);
 	tcase_add_test(t, test_bad_launch);
 	suite_add_tcase(s, t);
