@@ -32,4 +32,11 @@ struct device *issue_device(void);
 /* Notes and logs a request of `call` that neither GPU nor arena could hold. */
 void issue_say_full(struct device *d, size_t size, const char *call);
 
+/* Questions about addresses in reservations; false: p is in none. */
+bool issue_vmm_attribute(void *data, CUpointer_attribute attr, CUdeviceptr p,
+	CUresult *r);
+bool issue_vmm_attributes(unsigned int n, const CUpointer_attribute *attrs,
+	void **data, CUdeviceptr p, CUresult *r);
+bool issue_vmm_range(CUdeviceptr p, CUdeviceptr *base, size_t *size);
+
 #endif

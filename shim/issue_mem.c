@@ -410,7 +410,9 @@ bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
 	struct device *d = device_find(p);
 	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
 
-	if (a == NULL || p - a->base >= a->size)
+	if (a == NULL || a->sparse)
+		return d != NULL && issue_vmm_range(p, base, size);
+	if (p - a->base >= a->size)
 		return false;
 	*base = a->base;
 	*size = a->size;

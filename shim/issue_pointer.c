@@ -12,13 +12,13 @@
 #include "shim/log.h"
 #include "shim/stats.h"
 
-/* The managed allocation of p, or NULL. */
+/* The managed allocation of p, or NULL.  Not a reservation. */
 static struct alloc *managed(CUdeviceptr p)
 {
 	struct device *d = device_find(p);
 	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
 
-	return a != NULL && p - a->base < a->size ? a : NULL;
+	return a != NULL && !a->sparse && p - a->base < a->size ? a : NULL;
 }
 
 static CUresult put(void *data, const void *value, size_t size)
@@ -104,7 +104,7 @@ bool issue_pointer_attribute(void *data, CUpointer_attribute attr,
 	struct alloc *a = data == NULL ? NULL : managed(p);
 
 	if (a == NULL)
-		return false;
+		return issue_vmm_attribute(data, attr, p, r);
 	if (answer_own(data, attr, a, p, r))
 		return true;
 	init_enter();
@@ -120,7 +120,7 @@ bool issue_pointer_attributes(unsigned int n, CUpointer_attribute *attrs,
 	struct alloc *a = attrs == NULL || data == NULL ? NULL : managed(p);
 
 	if (a == NULL)
-		return false;
+		return issue_vmm_attributes(n, attrs, data, p, r);
 	*r = CUDA_SUCCESS;
 	init_enter();
 	/* As the driver does it: what a pointer has not got reads as zero. */

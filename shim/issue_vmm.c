@@ -270,3 +270,112 @@ CUresult issue_vmm_get_access(unsigned long long *flags,
 	init_leave();
 	return r;
 }
+
+/* ---- questions ---- */
+
+static CUresult put(void *data, uint64_t v, size_t size)
+{
+	memcpy(data, &v, size);		/* the low bytes */
+	return CUDA_SUCCESS;
+}
+
+/* What is mapped at p; some questions have no answer where nothing is. */
+static CUresult answer_mapping(void *data, CUpointer_attribute attr,
+	const struct vmm_info *v)
+{
+	if (v->size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attr) {
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		return put(data, v->id, 8);
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		return put(data, v->base, 8);
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		return put(data, v->size, 8);
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult answer(void *data, CUpointer_attribute attr, CUdeviceptr p,
+	const struct vmm_info *v)
+{
+	switch (attr) {
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		return put(data, p, 8);
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		return put(data, v->range, 8);
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		return put(data, v->range_size, 8);
+	/* Such memory belongs to no context, no pool, no other process. */
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		return put(data, 0, 8);
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		return put(data, CU_MEMORYTYPE_DEVICE, 4);
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return put(data, (uint64_t)v->device->ordinal, 4);
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		return put(data, v->access, 4);
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		return put(data, v->size > 0, 1);
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		return put(data, v->rdma, 1);
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		return put(data, 0, 1);
+	default:
+		return answer_mapping(data, attr, v);
+	}
+}
+
+/* Of the driver's mappings it knows all but the reservation. */
+static bool is_ours(const struct vmm_info *v, CUpointer_attribute attr)
+{
+	return !v->native || attr == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+		attr == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+}
+
+bool issue_vmm_attribute(void *data, CUpointer_attribute attr, CUdeviceptr p,
+	CUresult *r)
+{
+	struct vmm_info v;
+
+	if (data == NULL || !vmm_info(p, &v) || !is_ours(&v, attr))
+		return false;
+	*r = answer(data, attr, p, &v);
+	return true;
+}
+
+bool issue_vmm_attributes(unsigned int n, const CUpointer_attribute *attrs,
+	void **data, CUdeviceptr p, CUresult *r)
+{
+	struct vmm_info v;
+
+	if (n == 0 || attrs == NULL || data == NULL || !vmm_info(p, &v))
+		return false;
+	*r = CUDA_SUCCESS;
+	if (v.native)
+		*r = real.cuPointerGetAttributes(n,
+			(CUpointer_attribute *)attrs, data, p);
+	for (unsigned int i = 0; i < n && *r == CUDA_SUCCESS; i++)
+		if (data[i] != NULL && is_ours(&v, attrs[i]) &&
+		    answer(data[i], attrs[i], p, &v) != CUDA_SUCCESS &&
+		    attrs[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+			put(data[i], 0, 8);
+	return true;
+}
+
+bool issue_vmm_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
+{
+	struct vmm_info v;
+
+	if (!vmm_info(p, &v) || v.size == 0)
+		return false;
+	*base = v.base;
+	*size = v.size;
+	return true;
+}

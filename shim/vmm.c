@@ -388,21 +388,32 @@ out:
 	return r;
 }
 
-bool vmm_mapping(CUdeviceptr p, CUdeviceptr *base, size_t *size)
+bool vmm_info(CUdeviceptr p, struct vmm_info *info)
 {
 	struct reservation *in;
-	struct mapping *m = NULL;
+	struct mapping *m;
 
+	if (device_find(p) == NULL)
+		return false;
+	memset(info, 0, sizeof(*info));
 	lock_acquire(&vmm_lock);
 	in = vmm_reservation(p);
-	if (in != NULL)
-		m = vmm_mapping_at(in, p);
-	if (m != NULL && m->unmapped)
-		m = NULL;
-	if (m != NULL) {
-		*base = m->base;
-		*size = m->size;
+	m = in == NULL ? NULL : vmm_mapping_at(in, p);
+	if (in != NULL) {
+		info->device = in->device;
+		info->range = in->base;
+		info->range_size = in->size;
+	}
+	if (m != NULL && !m->unmapped) {
+		info->base = m->base;
+		info->size = m->size;
+		info->native = m->handle == NULL;
+	}
+	if (info->size > 0 && !info->native) {
+		info->id = m->handle->value;
+		info->access = m->access;
+		info->rdma = m->handle->prop.allocFlags.gpuDirectRDMACapable;
 	}
 	lock_release(&vmm_lock);
-	return m != NULL;
+	return in != NULL;
 }

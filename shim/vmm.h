@@ -58,7 +58,22 @@ CUresult vmm_set_access(CUdeviceptr p, size_t size,
 	const CUmemAccessDesc *desc, size_t n);
 CUresult vmm_get_access(unsigned long long *flags, const CUmemLocation *where,
 	CUdeviceptr p);
-/* The mapping that holds p; false: nothing of a reservation is mapped there. */
-bool vmm_mapping(CUdeviceptr p, CUdeviceptr *base, size_t *size);
+
+/* What there is to know of an address in a reservation. */
+struct vmm_info {
+	struct device *device;
+	CUdeviceptr range;	/* the reservation */
+	size_t range_size;
+	CUdeviceptr base;	/* the mapping; size 0: nothing is mapped */
+	size_t size;
+	bool native;		/* it is the driver's own */
+	/* Where it is ours: */
+	uint64_t id;
+	unsigned access;
+	bool rdma;
+};
+
+/* false: p lies in no reservation of the window. */
+bool vmm_info(CUdeviceptr p, struct vmm_info *info);
 
 #endif

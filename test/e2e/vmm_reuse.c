@@ -41,6 +41,38 @@ static void change(CUdeviceptr p, int i, uint32_t by)
 	CU(cuStreamSynchronize, stream);
 }
 
+static void expect_attribute(CUdeviceptr p, CUpointer_attribute attr,
+	uint64_t want)
+{
+	uint64_t got = 0;
+
+	CU(cuPointerGetAttribute, &got, attr, p);
+	if (got != want)
+		E2E_FAIL("pointer attribute %d is %#llx, not %#llx", (int)attr,
+			(unsigned long long)got, (unsigned long long)want);
+}
+
+/* A pointer tells its reservation and its mapping apart. */
+static void attributes(CUdeviceptr a)
+{
+	for (int i = 0; i < nr; i++) {
+		CUdeviceptr p = a + unit * (size_t)i;
+
+		expect_attribute(p + 5, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+			a);
+		expect_attribute(p + 5, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+			unit * (size_t)nr);
+		expect_attribute(p + 5, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+			p);
+		expect_attribute(p + 5, CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+			unit);
+		expect_attribute(p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+			CU_MEMORYTYPE_DEVICE);
+		expect_attribute(p, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+			(uint64_t)v.prop.location.id);
+	}
+}
+
 /* All handles in a row, written there. */
 static CUdeviceptr fill(void)
 {
@@ -164,6 +196,7 @@ int main(int argc, char **argv)
 	out = e2e_alloc(E2E_DIGEST_SIZE);
 	CU(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	a = fill();
+	attributes(a);
 	reverse(a);
 	a = elsewhere(a);
 	released(a);
