@@ -12,7 +12,6 @@
 void probe_inject(void);
 
 #define LAYERS 4
-#define ADD_DEPENDENCIES 0
 #define SET_DEPENDENCIES 1
 
 static struct {
@@ -59,24 +58,29 @@ static void fill_arena(uint32_t salt)
 /* A copy of layer l into the block, before all that is captured next. */
 static CUresult put_copy(unsigned int l)
 {
-	CUstreamCaptureStatus status;
-	const CUgraphNode *deps;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	const CUgraphNode *deps = NULL;
+	CUgraphNode node, after[8];
 	CUDA_MEMCPY3D copy;
-	CUgraphNode node;
 	CUgraph graph;
 	cuuint64_t id;
-	size_t nr;
+	size_t nr = 0;
 
 	PROBE_PASS(drv.cuStreamGetCaptureInfo_v2(rig.s, &status, &id, &graph,
 		&deps, &nr));
+	if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || nr > PROBE_LEN(after))
+		return CUDA_ERROR_UNKNOWN;
+	/* The driver's array is good until the next call only. */
+	if (nr)
+		memcpy(after, deps, nr * sizeof(*after));
 	memset(&copy, 0, sizeof(copy));
 	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
 	copy.srcHost = rig.arena + l * rig.size;
 	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	copy.dstDevice = rig.own;
-	copy.WidthInBytes = rig.size;
-	copy.Height = copy.Depth = 1;
-	PROBE_PASS(drv.cuGraphAddMemcpyNode(&node, graph, deps, nr, &copy,
+	copy.srcPitch = copy.dstPitch = copy.WidthInBytes = rig.size;
+	copy.srcHeight = copy.dstHeight = copy.Height = copy.Depth = 1;
+	PROBE_PASS(drv.cuGraphAddMemcpyNode(&node, graph, after, nr, &copy,
 		rig.ctx));
 	return drv.cuStreamUpdateCaptureDependencies(rig.s, &node, 1,
 		SET_DEPENDENCIES);

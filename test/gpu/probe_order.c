@@ -99,7 +99,7 @@ static void rig_run(const char *how, CUfunction check, unsigned int steps,
 	for (i = 0; i < steps && probe_now_us() - t0 < seconds * 1e6; i++) {
 		PROBE_TRY(how, rig_step(i, check));
 		/* The time limit counts what is done, not what is queued. */
-		if (i % 256 == 255)
+		if (i % 64 == 63)
 			PROBE_TRY(how, drv.cuStreamSynchronize(rig.compute));
 	}
 	PROBE_TRY(how, drv.cuCtxSynchronize());

@@ -11,37 +11,60 @@
 void probe_waits(void);
 void probe_unmap_used(void);
 
-static void one_wait(const struct probe_call *w, CUstream busy, double ms)
-{
-	double t0, us;
-	int before, after;
-	CUresult r;
+struct waited {
+	double ms;		/* how long the kernel runs */
+	double alone_us, us;	/* the call without it, and beside it */
+	int before, after;	/* whether the kernel had finished */
+};
 
-	PROBE_TRY(w->name, probe_call_set(w));
-	PROBE_TRY(w->name, drv.cuCtxSynchronize());
-	PROBE_TRY(w->name, probe_spin(busy, ms));
-	before = probe_idle(busy);
+/* The result is that of the preparations; *call_r that of the call. */
+static CUresult try_wait(const struct probe_call *c, CUstream busy,
+	struct waited *w, CUresult *call_r)
+{
+	double t0;
+
+	PROBE_PASS(probe_call_set(c));
+	PROBE_PASS(drv.cuCtxSynchronize());
 	t0 = probe_now_us();
-	r = w->call();
-	us = probe_now_us() - t0;
-	after = probe_idle(busy);
-	PROBE_TRY(w->name, drv.cuStreamSynchronize(busy));
+	*call_r = c->call();
+	w->alone_us = probe_now_us() - t0;
+	if (*call_r != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	/* A slow call must not be taken for one that waits. */
+	if (!probe_quick && w->ms * 1000 < 4 * w->alone_us)
+		w->ms = w->alone_us < 250e3 ? w->alone_us * 4 / 1000 : 1000;
+	PROBE_PASS(probe_call_set(c));
+	PROBE_PASS(drv.cuCtxSynchronize());
+	PROBE_PASS(probe_spin(busy, w->ms));
+	w->before = probe_idle(busy);
+	t0 = probe_now_us();
+	*call_r = c->call();
+	w->us = probe_now_us() - t0;
+	w->after = probe_idle(busy);
+	return drv.cuStreamSynchronize(busy);
+}
+
+static void one_wait(const struct probe_call *c, CUstream busy, double ms)
+{
+	struct waited w = { .ms = ms };
+	CUresult r = CUDA_SUCCESS;
+
+	PROBE_TRY(c->name, try_wait(c, busy, &w, &r));
 	if (r != CUDA_SUCCESS) {
-		probe_error(w->name, r, w->name);
+		probe_error(c->name, r, c->name);
 		return;
 	}
-	if (before != 0) {
-		probe_status(w->name, PROBE_FAILED,
-			"the kernel of %g ms ended too early", ms);
-		return;
-	}
-	if (w->waits < 0)
-		probe_value(w->name, after, "waits", "%.0f us", us);
+	if (w.before)
+		probe_status(c->name, PROBE_FAILED,
+			"the kernel of %g ms ended too early", w.ms);
+	else if (c->waits < 0)
+		probe_value(c->name, w.after, "waits", "%.0f us, alone %.0f",
+			w.us, w.alone_us);
 	else
-		probe_verdict(w->name, after, "waits", after == w->waits,
-			w->waits ? "the call waits for work in flight"
+		probe_verdict(c->name, w.after, "waits", w.after == c->waits,
+			c->waits ? "the call waits for work in flight"
 				: "the call does not wait for other work",
-			"%.0f us", us);
+			"%.0f us, alone %.0f", w.us, w.alone_us);
 }
 
 void probe_waits(void)
