@@ -225,6 +225,77 @@ START_TEST(test_reach_interior)
 }
 END_TEST
 
+/* Reservations: pages come and go, the address stays taken. */
+START_TEST(test_sparse)
+{
+	const uint64_t page = 1u << 21;
+	struct alloc *a = alloc_reserve(&dev, 8 * page, 4 * page);
+	uint32_t at, base;
+
+	ck_assert_ptr_nonnull(a);
+	base = a->first;
+	/* Room for an aligned start; no memory, so nothing but a reservation. */
+	ck_assert_uint_ge(a->nr_pages, 11);
+	ck_assert_ptr_null(alloc_find(&dev, a->base));
+	ck_assert_ptr_eq(alloc_at(&dev, a->base + 5 * page), a);
+	ck_assert_ptr_null(alloc_claim(&dev, a->base));
+	at = base;
+	ck_assert_uint_eq(alloc_run(&dev, a, &at, base + 8), 0);
+	for (uint32_t i = 2; i < 7; i++)
+		if (i != 4)
+			words[base + i] = (uint64_t)a->id <<
+				PAGE_ALLOC_SHIFT | TIER_STREAMED;
+	/* What lies beyond the highest page ever used is not looked at. */
+	a->top = base + 6;
+	at = base;
+	ck_assert_uint_eq(alloc_run(&dev, a, &at, base + 8), 2);
+	ck_assert_uint_eq(at, base + 2);
+	at += 2;
+	ck_assert_uint_eq(alloc_run(&dev, a, &at, base + 8), 1);
+	ck_assert_uint_eq(at, base + 5);
+	a->top = base + 7;
+	at = base + 3;
+	ck_assert_uint_eq(alloc_run(&dev, a, &at, base + 3), 0);
+	at = base + 3;
+	ck_assert_uint_eq(alloc_run(&dev, a, &at, base + 4), 1);
+	ck_assert_ptr_eq(alloc_find(&dev, a->base + 2 * page), a);
+	ck_assert_ptr_null(alloc_find(&dev, a->base + 4 * page));
+	ck_assert_ptr_null(alloc_claim(&dev, a->base + 2 * page));
+	for (uint32_t i = 0; i < a->nr_pages; i++)
+		words[base + i] = alloc_empty_word(a);
+	alloc_unreserve(&dev, a);
+	ck_assert_ptr_null(alloc_at(&dev, device_address(&dev, base)));
+	ck_assert_ptr_nonnull(make(NR_PAGES / 2 << 21));
+}
+END_TEST
+
+/* Spans go with the bytes, and out with them. */
+START_TEST(test_span_move)
+{
+	const uint64_t page = 1u << 21;
+	struct alloc *a = alloc_reserve(&dev, 8 * page, page);
+	struct alloc *b = alloc_reserve(&dev, 4 * page, page);
+	CUdeviceptr lo, hi;
+
+	for (int i = 0; i < 8; i++)
+		alloc_span_add(&dev, a, a->base + (uint64_t)i * page / 2);
+	alloc_reach(&dev, a, a->base + page, UINT64_MAX, &lo, &hi);
+	alloc_span_move(&dev, a, a->base + page, page, b, b->base + 2 * page);
+	ck_assert_uint_eq(a->nr_spans, 6);
+	ck_assert_uint_eq(b->nr_spans, 2);
+	/* It was passed where it was; that still holds where it is. */
+	alloc_reach(&dev, b, b->base, UINT64_MAX, &lo, &hi);
+	ck_assert_uint_eq(lo, b->base);
+	ck_assert_uint_eq(hi, b->base + 2 * page);
+	alloc_span_drop(&dev, b, b->base + 2 * page, page);
+	ck_assert_uint_eq(b->nr_spans, 0);
+	/* Where nothing was uploaded, a cut is at the given distance. */
+	ck_assert(alloc_reach(&dev, b, b->base + 2 * page, page, &lo, &hi));
+	ck_assert_uint_eq(lo, b->base + page);
+	ck_assert_uint_eq(hi, b->base + 3 * page);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("alloc");
@@ -237,6 +308,8 @@ int main(void)
 	tcase_add_test(t, test_freed);
 	tcase_add_loop_test(t, test_reach, 1, 30);
 	tcase_add_test(t, test_reach_interior);
+	tcase_add_test(t, test_sparse);
+	tcase_add_test(t, test_span_move);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }
