@@ -236,6 +236,7 @@ TOOL_SRCS := \
 
 E2E := \
 	async_copies \
+	attributes \
 	contexts \
 	copies \
 	copy2d \
@@ -251,6 +252,7 @@ E2E := \
 	mtstreams \
 	occupancy \
 	onebuf \
+	peer \
 	pools \
 	procaddr \
 	reuse \
@@ -300,6 +302,7 @@ UNIT := \
 	test_ptx_mem \
 	test_ptx_vec \
 	test_ptx_warp \
+	test_softcuda_image \
 	test_softcuda_kernel \
 	test_softcuda_memory \
 	test_softcuda_pool \
@@ -476,6 +479,7 @@ UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_mem := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_vec := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_warp := $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_image := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_kernel := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)

@@ -2,7 +2,8 @@
 /*
  * cuMemAlloc and what belongs to it.  Requests below the granularity share
  * slabs of one granule in units of 512 bytes; a slab counts as used memory as
- * a whole.  Freeing waits for the device, as the real driver does.
+ * a whole.  Freeing waits for the device, as the real driver does, or with
+ * SOFTCUDA_FREE_WAITS=0 is put off until what is under way has ended.
  */
 #include "test/softcuda/memory.h"
 
@@ -26,10 +27,17 @@ struct slab {
 	unsigned nr_units, nr_used;
 	/* By unit: 1 + index of the allocation's first unit, 0 when free. */
 	uint32_t *owner;
-	size_t *requested;	/* by first unit */
+	size_t *requested;	/* by first unit; 0: freed, but in use */
+};
+
+/* A free that waits for work in place of the host. */
+struct late_free {
+	struct op op;
+	uint64_t address;
 };
 
 static struct slab *slabs;
+static unsigned nr_late_frees;
 
 static struct map *make_region(struct context *ctx, uint64_t size,
 	enum region_kind kind)
@@ -142,6 +150,12 @@ static CUresult alloc_large(struct context *ctx, uint64_t *out, size_t size)
 	return CUDA_SUCCESS;
 }
 
+static CUresult alloc(struct context *ctx, uint64_t *out, size_t size)
+{
+	return size < knobs.granularity ? alloc_small(ctx, out, size)
+		: alloc_large(ctx, out, size);
+}
+
 CUresult memory_alloc(struct context *ctx, CUdeviceptr *out, size_t size)
 {
 	uint64_t address = 0;
@@ -149,8 +163,11 @@ CUresult memory_alloc(struct context *ctx, CUdeviceptr *out, size_t size)
 
 	if (!out || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = size < knobs.granularity ? alloc_small(ctx, &address, size)
-		: alloc_large(ctx, &address, size);
+	r = alloc(ctx, &address, size);
+	if (r && nr_late_frees) {
+		sim_wait_context(NULL);
+		r = alloc(ctx, &address, size);
+	}
 	if (r)
 		return r;
 	stats.allocs++;
@@ -209,28 +226,73 @@ static void free_small(struct slab *s, uint64_t address)
 		drop_slab(s);
 }
 
+static void free_range(const struct map *m, uint64_t address)
+{
+	if (m->region->kind == REGION_SLAB)
+		free_small(m->region->slab, address);
+	else
+		drop_region((struct map *)m);
+}
+
+static void finish_late_free(struct op *op)
+{
+	uint64_t address = ((struct late_free *)op)->address;
+
+	nr_late_frees--;
+	free_range(space_find(address), address);
+}
+
+static const struct op_type late_free_type = {
+	.name = "late free",
+	.engine = ENGINE_NONE,
+	.finish = finish_late_free,
+};
+
+/* Nobody finds it any more, but what is under way may still use it. */
+static void put_off(const struct memory_range *range)
+{
+	struct region *r = range->map->region;
+	struct late_free *f;
+	struct op *op;
+
+	if (r->kind == REGION_SLAB)
+		r->slab->requested[(range->address - r->address) / UNIT] = 0;
+	else
+		r->requested = 0;
+	f = (struct late_free *)op_create(&late_free_type, sizeof(*f));
+	f->address = range->address;
+	f->op.context = range->map->context;
+	f->op.device = range->map->context->device;
+	for (op = sim_pending(); op; op = op->pend_next)
+		op_after(&f->op, op);
+	nr_late_frees++;
+	sim_submit(&f->op);
+	op_put(&f->op);
+}
+
 CUresult memory_free(CUdeviceptr address)
 {
 	struct memory_range range;
-	struct map *m;
 
 	if (!memory_range(address, &range) || range.address != address)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!knobs.free_waits && range.map->region->kind != REGION_POOL) {
+		stats.frees++;
+		put_off(&range);
+		return CUDA_SUCCESS;
+	}
 	if (range.map->context)
 		context_synchronize(range.map->context);
 	sim_wait_context(NULL);
+	/* Others may have been here meanwhile. */
 	if (!memory_range(address, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	m = range.map;
-	if (m->region->kind == REGION_POOL) {
+	if (range.map->region->kind == REGION_POOL) {
 		mempool_free_now(address);
 		return CUDA_SUCCESS;
 	}
 	stats.frees++;
-	if (m->region->kind == REGION_SLAB)
-		free_small(m->region->slab, address);
-	else
-		drop_region(m);
+	free_range(range.map, address);
 	return CUDA_SUCCESS;
 }
 
@@ -245,7 +307,8 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 
 /* ---- lookup ------------------------------------------------------------------- */
 
-bool memory_range(uint64_t address, struct memory_range *out)
+/* Size 0: freed, but still in use. */
+static bool find_range(uint64_t address, struct memory_range *out)
 {
 	struct map *m = space_find(address);
 	struct slab *s;
@@ -271,6 +334,11 @@ bool memory_range(uint64_t address, struct memory_range *out)
 	return true;
 }
 
+bool memory_range(uint64_t address, struct memory_range *out)
+{
+	return find_range(address, out) && out->size;
+}
+
 uint64_t memory_reach(const struct map *m, uint64_t address)
 {
 	struct memory_range range;
@@ -286,8 +354,14 @@ uint64_t memory_reach(const struct map *m, uint64_t address)
 
 uint64_t memory_reach_running(const struct map *m, uint64_t address)
 {
-	return m->region && m->region->kind == REGION_POOL
-		? mempool_reach(m, address) : memory_reach(m, address);
+	struct memory_range range;
+
+	if (m->region && m->region->kind == REGION_POOL)
+		return mempool_reach(m, address);
+	/* How long it was is not known any more, nor does it matter. */
+	if (memory_has_ends(m) && find_range(address, &range) && !range.size)
+		return m->address + m->size - address;
+	return memory_reach(m, address);
 }
 
 static void drop_alloc(struct region *r, void *ctx)
@@ -324,20 +398,34 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	return call_end(&c);
 }
 
+/* For mapped memory: the one mapping, or all that adjoin it (F-2.1). */
+static bool mapped_range(uint64_t address, struct memory_range *out)
+{
+	struct map *m = access_find(address), *n;
+
+	if (!m || memory_has_ends(m))
+		return false;
+	out->address = m->address;
+	out->size = m->size;
+	while (m->region && knobs.vmm_range && (n = space_find(out->address - 1))
+	       && n->region == m->region) {
+		out->address -= n->size;
+		out->size += n->size;
+	}
+	while (m->region && knobs.vmm_range
+	       && (n = space_find(out->address + out->size))
+	       && n->region == m->region)
+		out->size += n->size;
+	return true;
+}
+
 static CUresult address_range(CUdeviceptr *base, size_t *size,
 	CUdeviceptr address)
 {
 	struct memory_range range;
-	struct map *m;
 
-	if (!memory_range(address, &range)) {
-		/* For mapped memory: the one mapping (F-2.1). */
-		m = access_find(address);
-		if (!m || (m->region && m->region->kind != REGION_RESERVED))
-			return CUDA_ERROR_NOT_FOUND;
-		range.address = m->address;
-		range.size = m->size;
-	}
+	if (!memory_range(address, &range) && !mapped_range(address, &range))
+		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.address;
 	if (size)

@@ -126,6 +126,9 @@ static CUresult number(const struct about *a, CUpointer_attribute attr,
 		*out = !a->host && (a->region->kind == REGION_ALLOC
 			|| a->region->kind == REGION_SLAB);
 		break;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*out = a->map ? a->map->block->prop.requestedHandleTypes : 0;
+		break;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*out = !a->host && a->region->kind == REGION_POOL
 			? (uintptr_t)mempool_of(a->map) : 0;
@@ -233,6 +236,7 @@ static CUresult set_attribute(struct context *ctx, const void *value,
 	    || !look(ctx, address, &a))
 		return CUDA_ERROR_INVALID_VALUE;
 	return a.region && a.region->kind == REGION_RESERVED
+		&& !knobs.vmm_sync_memops
 		? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 

@@ -34,7 +34,8 @@ struct region {
 	struct context *context;	/* of an allocation */
 	struct slab *slab;		/* of a slab, owned by memory.c */
 	struct segment *segment;	/* of a pool, owned by mempool.c */
-	uint64_t requested;		/* bytes asked for by cuMemAlloc */
+	uint64_t requested;		/* bytes asked for by cuMemAlloc; 0:
+					 * freed, but in use (memory.c) */
 	unsigned nr_maps;
 };
 

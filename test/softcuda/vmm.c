@@ -98,8 +98,11 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 	r = locate(prop, &device);
 	if (r)
 		return r;
-	if (prop->requestedHandleTypes)
+	if (prop->requestedHandleTypes) {
+		report_log("cuMemCreate: memory that can be shared with other "
+			"processes is not supported");
 		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	r = block_create(device, size, &b);
 	if (r)
 		return r;
@@ -306,7 +309,8 @@ static CUresult check_map(CUdeviceptr address, size_t size, size_t offset,
 		why = "the offset is not 0";
 	else if (!aligned(address) || !aligned(size))
 		why = "address or size is not aligned";
-	else if (size != h->block->size)
+	else if (size > h->block->size
+	    || (size < h->block->size && !knobs.map_prefix))
 		why = "it does not cover the whole handle";
 	else if (!r || r->kind != REGION_RESERVED
 	    || address + size > r->address + r->size)

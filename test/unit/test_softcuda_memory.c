@@ -360,6 +360,55 @@ START_TEST(two_devices)
 }
 END_TEST
 
+START_TEST(free_that_does_not_wait)
+{
+	CUstream s = soft_stream();
+	CUdeviceptr p = soft_alloc(4 * GRAIN), q = soft_alloc(100), base;
+	void *from = soft_pinned(4 * GRAIN);
+	size_t before, after, total, size;
+	uint64_t now;
+
+	OK(cuMemcpyHtoDAsync_v2(p, from, 4 * GRAIN, s));
+	OK(cuMemcpyHtoDAsync_v2(q, from, 100, s));
+	OK(cuMemGetInfo_v2(&before, &total));
+	now = softcuda_now_ns();
+	OK(cuMemFree_v2(p));
+	OK(cuMemFree_v2(q));
+	ck_assert_uint_eq(softcuda_now_ns(), now);
+	IS(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	IS(cuMemGetAddressRange_v2(&base, &size, p), CUDA_ERROR_NOT_FOUND);
+	IS(cuMemGetAddressRange_v2(&base, &size, q), CUDA_ERROR_NOT_FOUND);
+	IS(cuMemsetD8_v2(p, 1, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemGetInfo_v2(&after, &total));
+	ck_assert_uint_eq(before, after);
+	OK(cuStreamSynchronize(s));
+	OK(cuMemGetInfo_v2(&after, &total));
+	ck_assert_uint_eq(after - before, 5 * GRAIN);
+	soft_expect_silence();
+}
+END_TEST
+
+/* An allocation waits for memory that is about to come back. */
+START_TEST(late_free_makes_room)
+{
+	CUstream s = soft_stream();
+	CUdeviceptr p = soft_alloc(12 << 20);
+
+	OK(cuMemsetD8Async(p, 1, 12 << 20, s));
+	OK(cuMemFree_v2(p));
+	p = soft_alloc(14 << 20);
+	OK(cuMemFree_v2(p));
+	soft_expect_silence();
+}
+END_TEST
+
+static void setup_free_does_not_wait(void)
+{
+	soft_env();
+	setenv("SOFTCUDA_FREE_WAITS", "0", 1);
+	soft_open();
+}
+
 int main(void)
 {
 	const struct soft_case cases[] = {
@@ -371,6 +420,8 @@ int main(void)
 		{ setup_fail_nth, { nth_failure } },
 		{ setup_flip, { flipped_bit } },
 		{ setup_two_devices, { two_devices } },
+		{ setup_free_does_not_wait, { free_that_does_not_wait,
+			late_free_makes_room } },
 	};
 
 	return soft_run_cases("softcuda_memory", cases,

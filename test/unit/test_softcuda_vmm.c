@@ -362,6 +362,66 @@ START_TEST(host_memory)
 }
 END_TEST
 
+static void setup_other(void)
+{
+	soft_env();
+	setenv("SOFTCUDA_MAP_PREFIX", "1", 1);
+	setenv("SOFTCUDA_VMM_RANGE", "1", 1);
+	setenv("SOFTCUDA_VMM_SYNC_MEMOPS", "1", 1);
+	soft_open();
+}
+
+/* Two handles side by side, one of them in part, then a gap. */
+static void map_two(CUdeviceptr p)
+{
+	OK(cuMemMap(p, GRAIN, 0, soft_create(GRAIN), 0));
+	OK(cuMemMap(p + 3 * GRAIN, GRAIN, 0, soft_create(GRAIN), 0));
+}
+
+START_TEST(range_of_one_mapping)
+{
+	CUdeviceptr p = soft_reserve(4 * GRAIN), base;
+	CUmemGenericAllocationHandle h = soft_create(2 * GRAIN);
+	unsigned on = 1;
+	size_t size;
+
+	map_two(p);
+	IS(cuMemMap(p + GRAIN, GRAIN, 0, h, 0), CUDA_ERROR_INVALID_VALUE);
+	soft_expect_report("map");
+	OK(cuMemMap(p + GRAIN, 2 * GRAIN, 0, h, 0));
+	OK(cuMemGetAddressRange_v2(&base, &size, p + GRAIN));
+	ck_assert_uint_eq(base, p + GRAIN);
+	ck_assert_uint_eq(size, 2 * GRAIN);
+	IS(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p),
+		CUDA_ERROR_NOT_SUPPORTED);
+}
+END_TEST
+
+START_TEST(range_of_all_mappings)
+{
+	CUdeviceptr p = soft_reserve(4 * GRAIN), base;
+	CUmemGenericAllocationHandle h = soft_create(2 * GRAIN);
+	unsigned on = 1;
+	size_t size;
+
+	map_two(p);
+	/* In part: the rest of the handle is mapped nowhere. */
+	OK(cuMemMap(p + GRAIN, GRAIN, 0, h, 0));
+	IS(cuMemMap(p + 2 * GRAIN, 3 * GRAIN, 0, h, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	soft_expect_report("map");
+	OK(cuMemGetAddressRange_v2(&base, &size, p + GRAIN + 1));
+	ck_assert_uint_eq(base, p);
+	ck_assert_uint_eq(size, 2 * GRAIN);
+	OK(soft_access(p, 2 * GRAIN, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	OK(cuMemsetD8_v2(p, 1, 2 * GRAIN));
+	OK(cuCtxSynchronize());
+	OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
+	OK(cuMemUnmap(p, 2 * GRAIN));
+	soft_expect_silence();
+}
+END_TEST
+
 int main(void)
 {
 	const struct soft_case cases[] = {
@@ -371,6 +431,8 @@ int main(void)
 		{ setup_waits, { unmap_that_waits } },
 		{ setup_without, { without } },
 		{ setup_host, { host_memory } },
+		{ setup, { range_of_one_mapping } },
+		{ setup_other, { range_of_all_mappings } },
 	};
 
 	return soft_run_cases("softcuda_vmm", cases,
