@@ -61,6 +61,9 @@ bool issue_refuse(struct issue *i, CUresult r)
 
 /* ---- launches ---- */
 
+/* About what a function's code may need that is loaded on first use. */
+#define CODE_BYTES (16u << 20)
+
 /* true: the word points into no memory of ours that needs care. */
 static inline bool word_is_settled(uint64_t word)
 {
@@ -226,9 +229,11 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0 || f == NULL)
 		return true;	/* nothing is managed, or launched */
 	k = kernarg_find(f);
+	if (unlikely(k == NULL) && issue_make_room(CODE_BYTES))
+		k = kernarg_find(f);
 	if (unlikely(k == NULL))
 		return launch_refused(i, CUDA_ERROR_OUT_OF_MEMORY,
-			"no host memory for its parameters' layout");
+			"no memory for its code or its parameters' layout");
 	section_open();
 	i->kind = ISSUE_OPEN;
 	if (likely(k->known && all_settled(k, params, extra)))

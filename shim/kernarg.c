@@ -132,6 +132,11 @@ static struct kernarg *inquire(CUfunction f)
 			.index = i,
 		};
 	}
+	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+		/* Code is loaded when it is first asked for; not for good. */
+		free(k);
+		return NULL;
+	}
 	k->known = r == CUDA_ERROR_INVALID_VALUE && api_has(kernel ?
 		(const void *)real.cuKernelGetParamInfo :
 		(const void *)real.cuFuncGetParamInfo);

@@ -30,7 +30,7 @@ struct kernarg {
 	struct kernarg_param params[];
 };
 
-/* The record of a function; NULL only without host memory.  Any thread. */
+/* The record of a function; NULL: no memory, host's or GPU's.  Any thread. */
 const struct kernarg *kernarg_find(CUfunction f);
 /*
  * A CUkernel that the program may launch in place of a CUfunction: its layout

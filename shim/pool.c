@@ -484,6 +484,9 @@ static CUresult jobs_run(struct page_set *s, struct jobs *jobs)
 	/* Resident pages are used by anybody without a wait. */
 	if (r == CUDA_SUCCESS && any_own_chunk(jobs))
 		r = event_wait(jobs->fetched);
+	/* The rollback unmaps what the copies write to. */
+	if (r != CUDA_SUCCESS && jobs->fetched != NULL)
+		mover_drain(s->context, s->context->copy);
 	return r;
 }
 
