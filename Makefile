@@ -159,6 +159,17 @@ PLANNER_SRCS := \
 	planner/timeline.c \
 	# EOL
 
+# Profiles and plans as files; needs json-c.
+PLAN_IO_SRCS := \
+	planner/plan_io.c \
+	planner/plan_io_params.c \
+	planner/plan_io_plan.c \
+	planner/plan_io_print.c \
+	planner/plan_io_profile.c \
+	planner/plan_json.c \
+	planner/plan_text.c \
+	# EOL
+
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
 	test/softcuda/ptx_atom.c \
@@ -226,12 +237,19 @@ TOOL_SRCS := \
 	tools/ballast.c \
 	tools/child.c \
 	tools/cli.c \
+	tools/cmd_compare.c \
 	tools/cmd_config.c \
+	tools/cmd_plan.c \
 	tools/cmd_run.c \
+	tools/cmd_show.c \
+	tools/cmd_simulate.c \
 	tools/cmd_stats.c \
 	tools/environ.c \
 	tools/inspect.c \
+	tools/offline.c \
+	tools/plan_chart.c \
 	tools/report.c \
+	tools/show_html.c \
 	# EOL
 
 E2E := \
@@ -241,8 +259,10 @@ E2E := \
 	copies \
 	copy2d \
 	copy3d \
+	corners \
 	decoder \
 	fatbin \
+	faults \
 	hostfunc \
 	layers \
 	library \
@@ -263,6 +283,7 @@ E2E := \
 	train \
 	vecadd \
 	vmm \
+	vmm_contexts \
 	vmm_reuse \
 	vmm_segments \
 	vmm_threads \
@@ -423,9 +444,11 @@ $(B)/libplanner.a: $(call obj,$(PLANNER_SRCS))
 
 $(call obj,$(TOOL_SRCS)): OBJ_CFLAGS := -DBALLAST_VERSION='"$(VERSION)"' \
 	-DBALLAST_LIBDIR='"$(libdir)"'
-$(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS))
+$(B)/ballast: $(call obj,$(TOOL_SRCS) $(BASE_SRCS) $(PLAN_IO_SRCS)) \
+		$(B)/libplanner.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -o $@ $^ $(LD_SAN) -Wl,-Bstatic -linih -Wl,-Bdynamic -ldl
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -Wl,-Bstatic -linih -ljson-c \
+		-Wl,-Bdynamic -lm -ldl
 
 # ---- the software driver -----------------------------------------------------
 
