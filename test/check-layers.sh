@@ -140,7 +140,7 @@ allowed()
 abi='^shim/cuda_(abi|proto)\.h$|^shim/cuda_(result|attr)\.def$'
 allowed test/softcuda "^test/softcuda/|$abi"
 allowed test/e2e "^test/e2e/|^test/include/cuda\.h$|$abi"
-allowed tools '^tools/|^shim/(compiler|log|lock|conf|stats|status)\.(h|def)$'
+allowed tools '^tools/|^planner/|^shim/(compiler|log|lock|conf|stats|status)\.(h|def)$'
 allowed planner '^planner/'
 
 # The e2e programs name <cuda.h> and the C library, nothing of ours.

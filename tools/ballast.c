@@ -80,6 +80,70 @@ static const char stats_text[] =
 "Example:\n"
 "  watch -n1 ballast stats\n";
 
+static const char plan_text[] =
+"Usage: ballast plan PROFILE -b BUDGET [-s STRATEGY] [-p NAME=VALUE]...\n"
+"                    [-o PLAN]\n"
+"       ballast plan --list\n"
+"\n"
+"Decides, without a GPU, which bytes of a program's weights stay on the GPU and\n"
+"which are streamed, and prints what that costs.\n"
+"\n"
+"  -b, --budget SIZE     GPU memory for the weights: bytes, 8G, 75% (of the\n"
+"                        weights), or none: no limit, as little as costs no\n"
+"                        time\n"
+"  -s, --strategy NAME   optimal, or another of --list\n"
+"  -p, --param NAME=VAL  a parameter of the strategy\n"
+"  -o, --output PLAN     write the plan; - is standard output\n"
+"      --list            all strategies with parameters and defaults\n"
+"\n"
+"The period is that of an iteration in the steady state, with all copies on one\n"
+"link; the bound is proven: no plan of that budget is faster.\n"
+"\n"
+"Examples:\n"
+"  ballast plan model.profile.json -b 8G -o model.plan.json\n"
+"  ballast plan model.profile.json -b 50% -s greedy -p n_blocks=2\n"
+"\n"
+"Exit status: 1 when there is no valid plan or a file is wrong.  The files are\n"
+"described in ballast-files(5).\n";
+
+static const char compare_text[] =
+"Usage: ballast compare PROFILE... [-b BUDGET,...] [-s STRATEGY,...] [--json]\n"
+"\n"
+"Plans by all strategies, side by side.\n"
+"\n"
+"  -b, --budget LIST     budgets as for 'ballast plan'; without: those that the\n"
+"                        profile names, or 25%, 50%, 75% and none\n"
+"  -s, --strategy LIST   these strategies only\n"
+"      --json            one object a line, for programs\n"
+"\n"
+"Example:\n"
+"  ballast compare model.profile.json -b 4G,8G -s optimal,adaptive\n";
+
+static const char simulate_text[] =
+"Usage: ballast simulate PROFILE PLAN [--rows N] [--trace FILE]\n"
+"\n"
+"Runs a plan with the times of a profile and draws one iteration of its steady\n"
+"state.  The profile may be a later one of the same weights.\n"
+"\n"
+"      --rows N      lines of the chart, 40 if not given; 0: one for each layer\n"
+"      --trace FILE  also as a Chrome trace, for chrome://tracing or Perfetto\n"
+"\n"
+"Example:\n"
+"  ballast simulate model.profile.json model.plan.json --trace t.json\n";
+
+static const char show_text[] =
+"Usage: ballast show PLAN|PROFILE [-b BUDGET] [--html FILE]\n"
+"\n"
+"Prints a plan or profile as tables.\n"
+"\n"
+"  -b, --budget SIZE  of a profile: the plan that Ballast would follow\n"
+"      --html FILE    a page with memory map, timeline and the period under\n"
+"                     other budgets (of a profile: for half of the weights if\n"
+"                     -b is not given)\n"
+"\n"
+"Example:\n"
+"  ballast show model.plan.json --html plan.html\n";
+
 static const char help_text[] =
 "Usage: ballast help [COMMAND]\n"
 "\n"
@@ -91,6 +155,13 @@ static const struct command commands[] = {
 		config_text },
 	{ "stats", cmd_stats, "show the counters of running programs",
 		stats_text },
+	{ "plan", cmd_plan, "decide what stays on the GPU, offline",
+		plan_text },
+	{ "compare", cmd_compare, "set the strategies side by side",
+		compare_text },
+	{ "simulate", cmd_simulate, "run a plan on paper", simulate_text },
+	{ "show", cmd_show, "show a plan or profile, also as a page",
+		show_text },
 	{ "help", run_help, "explain a command", help_text },
 };
 
@@ -114,7 +185,7 @@ static void print_overview(void)
 		"Usage: ballast COMMAND [options]\n"
 		"\n", BALLAST_VERSION);
 	for (i = 0; i < ARRAY_LEN(commands); i++)
-		printf("  %-8s %s\n", commands[i].name, commands[i].line);
+		printf("  %-9s %s\n", commands[i].name, commands[i].line);
 	printf("\n"
 		"First try:  ballast run -- ./my_program\n"
 		"More:       ballast help run\n");
@@ -150,7 +221,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	if (!name) {
-		cli_usage(NULL, "which command?  run, config, stats or help");
+		cli_usage(NULL, "which command?  See 'ballast help'");
 	} else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
 		return cmd_help(NULL);
 	} else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

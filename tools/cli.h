@@ -53,6 +53,10 @@ int cli_flush(int status);
 int cmd_run(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_stats(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
+int cmd_show(int argc, char **argv);
 /* The help of one command, of all with NULL; 2 for an unknown one. */
 int cmd_help(const char *command);
 
