@@ -53,9 +53,9 @@ static void say_left(void)
 		if (__atomic_load_n(&device_list[n]->tenancy,
 		    __ATOMIC_ACQUIRE) != NULL)
 			lost += tenancy_lost(device_list[n]);
-	log_dbg("left: %llu bytes lost, %llu of the arena, %llu managed",
+	log_dbg("left: %llu bytes lost, %llu of the arena, %llu held",
 		(unsigned long long)lost, (unsigned long long)arena_live(),
-		(unsigned long long)stat_get(managed_bytes));
+		(unsigned long long)stat_get(gpu_bytes));
 }
 
 static void summary(void)
