@@ -220,6 +220,21 @@ struct alloc *alloc_at(struct device *d, CUdeviceptr p)
 	return alloc_of_word(d, device_word(d, device_page(d, p)));
 }
 
+uint32_t alloc_largest(struct device *d)
+{
+	uint32_t most = 0;
+
+	lock_acquire(&d->alloc_lock);
+	for (uint32_t i = 0; i < d->allocs->nr; i++) {
+		const struct alloc *a = record(d->allocs, i);
+
+		if (a->live && a->nr_pages > most)
+			most = a->nr_pages;
+	}
+	lock_release(&d->alloc_lock);
+	return most;
+}
+
 uint32_t alloc_end_page(struct device *d)
 {
 	struct gap *g;

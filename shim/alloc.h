@@ -92,6 +92,8 @@ static inline uint64_t alloc_empty_word(const struct alloc *a)
 uint32_t alloc_run(struct device *d, const struct alloc *a, uint32_t *page,
 	uint32_t end);
 
+/* Pages of the largest live allocation. */
+uint32_t alloc_largest(struct device *d);
 /* The page behind the last that was ever given out. */
 uint32_t alloc_end_page(struct device *d);
 

@@ -28,6 +28,7 @@ struct extent {
 };
 
 static struct lock arena_lock = LOCK_INITIALIZER(LOCK_ARENA, "arena");
+static pthread_cond_t arena_cond;	/* ready once arena.base is set */
 static struct {
 	uint8_t *base;		/* NULL until the first spill */
 	uint64_t capacity;
@@ -35,6 +36,7 @@ static struct {
 	uint64_t live;
 	struct extent *free;	/* owned */
 	bool failed;		/* the driver refused to pin: no more tries */
+	bool pinning;		/* a thread is pinning, without the lock */
 } arena GUARDED_BY(arena_lock);
 
 /* ---- how much memory there is ---- */
@@ -124,6 +126,7 @@ static bool arena_start(void) REQUIRES(&arena_lock)
 	/* A forked child has no use for it; copying pinned pages is slow. */
 	madvise(p, arena.capacity, MADV_DONTFORK);
 	madvise(p, arena.capacity, MADV_HUGEPAGE);
+	cond_init(&arena_cond);
 	arena.base = p;
 	stat_set(arena_capacity, arena.capacity);
 	return true;
@@ -131,32 +134,51 @@ static bool arena_start(void) REQUIRES(&arena_lock)
 
 static void free_add(uint64_t offset, uint64_t size) REQUIRES(&arena_lock);
 
-/* Pins one more segment; false when the arena is full or the driver refuses. */
+/* 0, or why a segment cannot be pinned.  No lock is held. */
+static CUresult segment_pin(uint8_t *at, uint64_t size)
+{
+	CUresult r;
+
+	/* Populate first: the driver's own pinning faults page by page. */
+	if (madvise(at, size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = real.cuMemHostRegister_v2(at, size, CU_MEMHOSTREGISTER_PORTABLE);
+	if (r != CUDA_SUCCESS)
+		madvise(at, size, MADV_DONTNEED);
+	return r;
+}
+
+/*
+ * Pins one more segment, or waits for the thread that does.  false: the arena
+ * is full or the driver refuses.  Drops and retakes arena_lock.
+ */
 static bool segment_add(void) REQUIRES(&arena_lock)
 {
 	uint64_t size = arena.capacity - arena.pinned;
 	uint8_t *at = arena.base + arena.pinned;
 	CUresult r;
 
+	if (arena.pinning) {
+		lock_wait(&arena_lock, &arena_cond,
+			lock_now_ns() + 1000000000);
+		return true;
+	}
 	if (size > ARENA_SEGMENT)
 		size = ARENA_SEGMENT;
 	if (size == 0 || arena.failed)
 		return false;
-	/* Populate first: the driver's own pinning faults page by page. */
-	if (madvise(at, size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
-		log_err("host memory for the arena ran out after %llu bytes",
-			(unsigned long long)arena.pinned);
-		arena.failed = true;
-		return false;
-	}
-	r = real.cuMemHostRegister_v2(at, size, CU_MEMHOSTREGISTER_PORTABLE);
+	arena.pinning = true;
+	lock_release(&arena_lock);
+	r = segment_pin(at, size);
+	lock_acquire(&arena_lock);
+	arena.pinning = false;
+	pthread_cond_broadcast(&arena_cond);
 	if (r != CUDA_SUCCESS) {
-		log_err("the driver pins no more host memory after %llu bytes "
-			"of an arena of %llu: %s",
+		log_err("no more host memory can be pinned after %llu bytes of "
+			"an arena of %llu: %s",
 			(unsigned long long)arena.pinned,
 			(unsigned long long)arena.capacity,
 			api_result_name(r));
-		madvise(at, size, MADV_DONTNEED);
 		arena.failed = true;
 		return false;
 	}
@@ -248,6 +270,15 @@ uint64_t arena_alloc(size_t size)
 	}
 	lock_release(&arena_lock);
 	return offset;
+}
+
+void arena_reserve(uint64_t size)
+{
+	lock_acquire(&arena_lock);
+	if (arena_start())
+		while (arena.pinned - arena.live < size && segment_add())
+			;
+	lock_release(&arena_lock);
 }
 
 void arena_free(uint64_t offset, size_t size)

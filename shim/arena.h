@@ -25,6 +25,12 @@
  */
 uint64_t arena_alloc(size_t size);
 void arena_free(uint64_t offset, size_t size);
+/*
+ * Pins until about `size` bytes are free, or there is no more.  The driver may
+ * wait for the GPU when it pins, so who is about to allocate with a lock of
+ * state held calls this before it takes that lock.
+ */
+void arena_reserve(uint64_t size);
 /* Whether a copy may not run from below `offset` to above it. */
 static inline bool arena_border(uint64_t offset)
 {

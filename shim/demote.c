@@ -197,6 +197,9 @@ uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 		return 0;
 	}
 	t->demoting = true;
+	lock_release(&d->pool_lock);
+	arena_reserve((uint64_t)want << d->page_shift);
+	lock_acquire(&d->pool_lock);
 	victims_choose(d, want, keep, &v);
 	if (v.nr > 0) {
 		for (uint32_t i = 0; i < v.nr; i++)
@@ -223,14 +226,19 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 	uint32_t want = (uint32_t)((bytes + d->page_size - 1) >>
 		d->page_shift);
 	uint32_t *chunks = malloc(want * sizeof(*chunks));
-	uint32_t got, given, most;
+	uint32_t got, given, most, floor = alloc_largest(d);
 
 	if (chunks == NULL)
 		return 0;
 	lock_acquire(&d->pool_lock);
-	/* What one call of the program needs at once must stay possible. */
-	most = chunk_nr_live(d) > d->tenancy->floor ?
-		chunk_nr_live(d) - d->tenancy->floor : 0;
+	/*
+	 * What one call of the program needs at once must stay possible.  An
+	 * allocation larger than the GPU is never needed at once.
+	 */
+	if (floor > d->budget_most >> d->page_shift || floor <
+	    d->tenancy->floor)
+		floor = d->tenancy->floor;
+	most = chunk_nr_live(d) > floor ? chunk_nr_live(d) - floor : 0;
 	if (d->tenancy->nr_resident + d->tenancy->nr_streamed == 0)
 		most = chunk_nr_live(d);
 	if (want > most)

@@ -28,8 +28,9 @@
 
 #define HOST(p) ((CUdeviceptr)(uintptr_t)(p))
 
-/* A product that does not fit is left to the driver to refuse. */
-#define BYTES(n, size) ((n) <= SIZE_MAX / (size) ? (n) * (size) : 0)
+/* What does not fit, or is not aligned, is left to the driver to refuse. */
+#define BYTES(n, size) \
+	((n) <= SIZE_MAX / (size) && dst % (size) == 0 ? (n) * (size) : 0)
 
 /* ---- one dimension, waiting ---- */
 

@@ -569,7 +569,8 @@ bool issue_may_capture(CUresult *r)
 
 		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
 			continue;
-		if (!tenancy_all_resident(d)) {
+		/* The graph will hold addresses that must stay good. */
+		if (!tenancy_freeze(d)) {
 			log_once(LOG_ERROR, "capturing a stream is refused: "
 				"not all managed memory is on the GPU, and "
 				"graphs over swapped memory are not supported "
@@ -579,8 +580,6 @@ bool issue_may_capture(CUresult *r)
 			*r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 			return false;
 		}
-		/* The graph will hold addresses that must stay good. */
-		tenancy_freeze(d);
 	}
 	return true;
 }

@@ -113,6 +113,11 @@ static struct kernarg *inquire(CUfunction f)
 		r = kernel ? real.cuKernelGetParamInfo((CUkernel)f, i,
 			&offset, &size) :
 			real.cuFuncGetParamInfo(f, i, &offset, &size);
+		if (i == 0 && kernel && r == CUDA_ERROR_INVALID_HANDLE) {
+			/* The kernel has gone, and a function has its handle. */
+			kernel = false;
+			r = real.cuFuncGetParamInfo(f, i, &offset, &size);
+		}
 		if (r != CUDA_SUCCESS)
 			break;
 		if (offset + size > k->params_size)

@@ -196,10 +196,14 @@ static void page_init(struct device *d, struct alloc *a, uint32_t i)
 	p->older = p->newer = PAGE_NONE;
 }
 
-/* The first spill: the pool must exist before anything depends on it. */
-static void first_spill(struct device *d)
+/*
+ * The first spill: the pool must exist before anything depends on it, and
+ * before the newcomer takes arena room that residents need to make way.
+ */
+static bool first_spill(struct device *d)
 {
 	char budget[16];
+	bool any;
 
 	lock_acquire(&d->pool_lock);
 	if (d->tenancy->nr_slots < pool_target(d)) {
@@ -208,7 +212,9 @@ static void first_spill(struct device *d)
 			budget, sizeof(budget)));
 		pool_grow(d, pool_target(d), NULL);
 	}
+	any = d->tenancy->nr_slots > 0;
 	lock_release(&d->pool_lock);
+	return any;
 }
 
 static void back_finish(struct device *d, struct alloc *a,
@@ -221,8 +227,6 @@ static void back_finish(struct device *d, struct alloc *a,
 	/* Of a reservation only a part may be backed, so this is a sum. */
 	__atomic_fetch_add(&owner->nr_unsettled, a->nr_pages - nr_mapped,
 		__ATOMIC_SEQ_CST);
-	if (a->nr_pages > t->floor)
-		t->floor = a->nr_pages;
 	for (uint32_t i = 0; i < a->nr_pages; i++) {
 		struct page *p = &d->pages[a->first + i];
 
@@ -255,10 +259,9 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 	lock_release(&d->pool_lock);
 	n = back_resident(d, a, chunks, &r);
 	if (r == CUDA_SUCCESS && n < a->nr_pages) {
-		if (!back_arena(d, a, n))
+		/* Without a pool nothing could ever use the memory. */
+		if (!first_spill(d) || !back_arena(d, a, n))
 			r = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			first_spill(d);
 		if (r != CUDA_SUCCESS && n > 0) {
 			device_unmap(d, a->base, n);
 			lock_acquire(&d->pool_lock);
@@ -501,11 +504,15 @@ uint32_t tenancy_most_pages(struct device *d)
 	return (uint32_t)(bytes >> d->page_shift);
 }
 
-void tenancy_freeze(struct device *d)
+bool tenancy_freeze(struct device *d)
 {
+	bool ok;
+
 	lock_acquire(&d->pool_lock);
-	d->tenancy->frozen = true;
+	ok = d->tenancy->nr_streamed == 0 && !d->tenancy->demoting;
+	d->tenancy->frozen |= ok;
 	lock_release(&d->pool_lock);
+	return ok;
 }
 
 bool tenancy_all_resident(struct device *d)

@@ -139,8 +139,11 @@ uint64_t tenancy_evictable(struct device *d);
 uint64_t tenancy_lost(struct device *d);
 /* GPU memory that one set may take at most, in pages. */
 uint32_t tenancy_most_pages(struct device *d);
-/* No resident page leaves from now on (captured graphs hold addresses). */
-void tenancy_freeze(struct device *d);
+/*
+ * No resident page leaves from now on (captured graphs hold addresses).  false:
+ * not every page is resident; nothing was done.
+ */
+bool tenancy_freeze(struct device *d);
 /* Whether every page on the device is resident. */
 bool tenancy_all_resident(struct device *d);
 
