@@ -5,7 +5,7 @@
 #   make [all]       the library, the launcher, the software driver, the tests
 #   make demo        the demonstration, without a GPU
 #   make check       every test; CC=clang and SAN=address|undefined|thread too
-#   make soak        the long matrices
+#   make soak        every failure, the long matrices
 #   make bench       the measurements, also as build/bench.jsonl
 #   make install     DESTDIR and PREFIX are honoured
 #   make deps        install missing build packages (Debian, Ubuntu)
@@ -345,10 +345,12 @@ CHECKS := \
 	flip \
 	gpu \
 	layers \
+	matrix \
 	preempt \
 	purity \
 	softcuda \
 	style \
+	sweep \
 	thread-safety \
 	# EOL
 
@@ -539,6 +541,19 @@ $(B)/bench/bench_launch: $(O)/test/bench/bench_launch.o \
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda
 
+$(O)/test/bench/bench_threads.o: OBJ_CFLAGS := -Itest/include
+$(B)/bench/bench_threads: $(O)/test/bench/bench_threads.o \
+		$(B)/bench/libcuda.so.1
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda -lpthread
+
+# The table of allocations alone.
+$(B)/bench/bench_lookup: $(call obj,test/bench/bench_lookup.c shim/alloc.c \
+		shim/lock.c shim/log.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -lpthread
+
 # The interpreter alone.
 $(B)/bench/bench_ptx: $(call obj,test/bench/bench_ptx.c $(PTX_SRCS))
 	@mkdir -p $(@D)
@@ -552,8 +567,9 @@ $(B)/bench/bench_plan: $(call obj,test/bench/bench_plan.c \
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $^ $(LD_SAN) -ljson-c -lm
 
-bench: $(B)/bench/bench_launch $(B)/bench/bench_plan $(B)/bench/bench_ptx \
-		$(B)/libballast.so
+bench: $(B)/bench/bench_launch $(B)/bench/bench_lookup \
+		$(B)/bench/bench_plan $(B)/bench/bench_ptx \
+		$(B)/bench/bench_threads $(B)/libballast.so
 	$(Q)B=$(B) test/bench/run.sh
 
 # ---- the probes of a real GPU ---------------------------------------------------
@@ -645,8 +661,27 @@ MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast
 build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
 	$(Q)$(MAKE) --no-print-directory MUTANT=$* $@
 
+# The failure sweep: who runs the programs, and who makes allocations fail.
+SOAK := $(B)/soak/sweep $(B)/soak/failalloc.so
+
+$(B)/soak/sweep: $(call obj,test/soak/sweep.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN)
+
+# Before any sanitizer is ready, so without.
+$(call obj,test/soak/failalloc.c): OBJ_CFLAGS := $(if $(SAN),-fno-sanitize=all)
+$(B)/soak/failalloc.so: $(call obj,test/soak/failalloc.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(DEFS)
+
+soak: all $(SOAK)
+	$(Q)B=$(B) CC='$(CC)' SAN=$(SAN) test/soak/sweep.sh
+	$(Q)B=$(B) CC='$(CC)' SAN=$(SAN) test/soak/matrix.sh
+
 # make check T=name runs the tests whose name contains it.
-check: deps all $$(DISPATCH_TESTS) $(MUTANTS) $(B)/gpu/probe
+check: deps all $$(DISPATCH_TESTS) $(MUTANTS) $(B)/gpu/probe $(SOAK)
 	$(Q)B=$(B) O=$(O) CC='$(CC)' SAN=$(SAN) test/run.sh $(T:%=-f %) \
 		$(UNIT:%=unit/%) $(if $(SAN),,$(CHECKS:%=check/%)) \
 		$(DISPATCH:%=dispatch/%) $(if $(SAN),,$(TOOL_TESTS:%=tools/%)) \

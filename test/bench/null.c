@@ -3,10 +3,12 @@
  * The null driver: a libcuda.so.1 whose every call succeeds at once.  It has
  * one device, gives out addresses that nothing lies behind, and is what the
  * benchmarks and the dispatch tests measure Ballast against.  It checks
- * nothing and is linked to no code of ours.
+ * nothing and is linked to no code of ours.  NULLCUDA_LAUNCH_NS makes a launch
+ * take that long on the CPU, as a real one does.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "shim/cuda_abi.h"
 
@@ -517,4 +519,48 @@ NULL_API CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 NULL_API CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
 	return cuEventElapsedTime(ms, start, end);
+}
+
+/* ---- launches ------------------------------------------------------------ */
+
+static unsigned long launch_ns;
+
+static __attribute__((constructor)) void read_knobs(void)
+{
+	const char *text = getenv("NULLCUDA_LAUNCH_NS");
+
+	launch_ns = text != NULL ? strtoul(text, NULL, 10) : 0;
+}
+
+static unsigned long long now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (unsigned long long)t.tv_sec * 1000000000u +
+		(unsigned long long)t.tv_nsec;
+}
+
+NULL_API CUresult cuLaunchKernel(CUfunction f, unsigned int gx,
+	unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream stream, void **params,
+	void **extra)
+{
+	unsigned long long end;
+
+	if (__builtin_expect(launch_ns == 0, 1))
+		return CUDA_SUCCESS;
+	end = now_ns() + launch_ns;
+	while (now_ns() < end)
+		;
+	return CUDA_SUCCESS;
+}
+
+NULL_API CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gx,
+	unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream stream, void **params,
+	void **extra)
+{
+	return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream,
+		params, extra);
 }

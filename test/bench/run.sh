@@ -66,9 +66,49 @@ row()
 		}'
 }
 
+# Launches per second of $1 threads; the null driver's launch takes 4 us.
+threads()
+{
+	n=$1
+	shift
+	env LD_LIBRARY_PATH="$null" NULLCUDA_LAUNCH_NS=4000 "$@" \
+		"$B/bench/bench_threads" "$n"
+}
+
+# scaling NAME BUDGET1 BUDGET8: the same ratio, eight threads over one, with Ballast and
+# without; their quotient.  The budgets make the sets resident, or streamed.
+scaling()
+{
+	: >"$tmp/scaling"
+	i=0
+	while [ $i -lt 5 ]; do
+		a=$(threads 1)
+		b=$(threads 8)
+		c=$(threads 1 LD_PRELOAD="$lib" BALLAST_LOG_LEVEL=error \
+			BALLAST_GPU_BUDGET="$2" BALLAST_ARENA=256M)
+		d=$(threads 8 LD_PRELOAD="$lib" BALLAST_LOG_LEVEL=error \
+			BALLAST_GPU_BUDGET="$3" BALLAST_ARENA=256M)
+		echo "$a $b $c $d" >>"$tmp/scaling"
+		i=$((i + 1))
+	done
+	awk '{ print $4 / $3 / ($2 / $1) }' "$tmp/scaling" | sort -n |
+		awk -v n="$1" '{ v[NR] = $1 } END {
+			m = v[int((NR + 1) / 2)]
+			printf "{\"name\":\"%s\",\"value\":%.3f,", n, m
+			printf "\"unit\":\"ratio\","
+			printf "\"better\":\"higher\","
+			printf "\"limit\":0.9,\"spread\":%.3f}\n",
+				(v[NR] - v[1]) / m
+		}'
+}
+
 {
 	row launch8_resident_added_ns 3 100
 	row launch8_disabled_added_ns 2 20
+	taskset -c "$CORE" "$B/bench/bench_lookup"
+	scaling launch_8threads_scaling_resident 1G 1G
+	# 16 and 128 MiB: three quarters fit, so everything passes through.
+	scaling launch_8threads_scaling_streamed 12M 96M
 	if [ -x "$B/bench/bench_plan" ]; then
 		taskset -c "$CORE" "$B/bench/bench_plan"
 	fi

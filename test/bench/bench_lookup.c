@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What it costs to find out whether a word points into managed memory, and
+ * whether that memory needs care: the question a launch asks of each of its
+ * words.  Among 10^5 managed ranges, for random words, half of them outside;
+ * the least of several turns, as in bench_launch.  Prints a row for run.sh.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shim/alloc.h"
+
+#define NR_RANGES 100000u
+#define NR_WORDS (1u << 20)
+#define NR_PAGES (1u << 19)
+#define BASE 0x200000000000ull
+#define TURNS 15
+
+/* What alloc.c expects of device.c and context.c. */
+struct device *device_list[DEVICE_MAX];
+int device_nr;
+
+bool event_query(struct event *e)
+{
+	return true;
+}
+
+static struct device dev;
+
+static void *table(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (p == NULL) {
+		fprintf(stderr, "bench_lookup: no memory\n");
+		exit(1);
+	}
+	return p;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static void setup(void)
+{
+	dev.window = BASE;
+	dev.page_shift = 21;
+	dev.page_size = 1u << 21;
+	dev.window_size = (uint64_t)NR_PAGES << 21;
+	dev.nr_pages = NR_PAGES;
+	dev.words = table(NR_PAGES, sizeof(*dev.words));
+	lock_init(&dev.alloc_lock, LOCK_ALLOC, "allocations");
+	if (alloc_start(&dev) != 0)
+		exit(1);
+	for (uint32_t k = 0; k < NR_RANGES; k++) {
+		struct alloc *a = alloc_create(&dev, NULL,
+			(uint64_t)(1 + k % 4) << 21);
+
+		if (a == NULL)
+			exit(1);
+		for (uint32_t i = 0; i < a->nr_pages; i++)
+			dev.words[a->first + i] = (uint64_t)a->id <<
+				PAGE_ALLOC_SHIFT | TIER_RESIDENT;
+		alloc_publish(&dev, a);
+	}
+	device_list[0] = &dev;
+	device_nr = 1;
+}
+
+static uint64_t look_up(uint64_t word)
+{
+	struct device *d = device_find(word);
+	struct alloc *a;
+
+	if (d == NULL)
+		return 0;
+	a = alloc_of_word(d, device_word(d, device_page(d, word)));
+	return a == NULL ? 0 :
+		1 + __atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int main(void)
+{
+	uint64_t *words = table(NR_WORDS, sizeof(*words)), state = 1, hits = 0;
+	double ns[TURNS];
+
+	setup();
+	/* 1 + 2 + 3 + 4 pages for every four ranges */
+	for (uint32_t i = 0; i < NR_WORDS; i++)
+		words[i] = next_random(&state) % 2 != 0 ?
+			next_random(&state) : BASE + next_random(&state) %
+			((uint64_t)NR_RANGES / 4 * 10 << 21);
+	for (int t = 0; t < TURNS; t++) {
+		uint64_t begin = lock_now_ns();
+
+		for (uint32_t i = 0; i < NR_WORDS; i++)
+			hits += look_up(words[i]);
+		ns[t] = (double)(lock_now_ns() - begin) / NR_WORDS;
+	}
+	if (hits < (uint64_t)TURNS * NR_WORDS / 5 * 2 ||
+	    hits > (uint64_t)TURNS * NR_WORDS / 5 * 3) {
+		fprintf(stderr, "bench_lookup: %llu words found\n",
+			(unsigned long long)hits);
+		return 1;
+	}
+	qsort(ns, TURNS, sizeof(ns[0]), by_value);
+	printf("{\"name\":\"lookup_1e5_ranges_ns\",\"value\":%.2f,"
+		"\"unit\":\"ns\",\"better\":\"lower\",\"limit\":10,"
+		"\"spread\":%.3f}\n", ns[0],
+		(ns[TURNS / 2] - ns[0]) / ns[0]);
+	return 0;
+}
