@@ -244,6 +244,52 @@ static void back_finish(struct device *d, struct alloc *a,
 	lock_release(&d->pool_lock);
 }
 
+/* Gives back the chunks of pages [from, n) of a new allocation. */
+static void back_undo(struct device *d, struct alloc *a, uint32_t from,
+	uint32_t n, const uint32_t *chunks)
+{
+	if (from >= n)
+		return;
+	device_unmap(d, device_address(d, a->first + from), n - from);
+	lock_acquire(&d->pool_lock);
+	for (uint32_t i = from; i < n; i++)
+		chunk_recycle(d, chunks[i]);
+	lock_release(&d->pool_lock);
+}
+
+static bool fits(struct device *d, const struct alloc *a)
+{
+	bool yes;
+
+	lock_acquire(&d->pool_lock);
+	yes = chunk_nr_available(d) >= a->nr_pages;
+	lock_release(&d->pool_lock);
+	return yes;
+}
+
+/*
+ * Some pages got no chunk: they need a pool and arena ranges.  *n is the
+ * number that did; the last of them may have to give way to the pool.
+ */
+static bool back_spill(struct device *d, struct alloc *a, uint32_t *n,
+	const uint32_t *chunks)
+{
+	uint32_t keep, target;
+
+	if (!first_spill(d)) {
+		lock_acquire(&d->pool_lock);
+		target = pool_target(d);
+		lock_release(&d->pool_lock);
+		keep = *n > target ? *n - target : 0;
+		back_undo(d, a, keep, *n, chunks);
+		*n = keep;
+		/* Without a pool nothing could ever use the memory. */
+		if (!first_spill(d))
+			return false;
+	}
+	return back_arena(d, a, *n);
+}
+
 CUresult tenancy_back(struct device *d, struct alloc *a)
 {
 	uint32_t *chunks = malloc(a->nr_pages * sizeof(*chunks));
@@ -257,18 +303,13 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 	for (uint32_t i = 0; i < a->nr_pages; i++)
 		page_init(d, a, i);
 	lock_release(&d->pool_lock);
+	if (!fits(d, a))
+		first_spill(d);
 	n = back_resident(d, a, chunks, &r);
-	if (r == CUDA_SUCCESS && n < a->nr_pages) {
-		/* Without a pool nothing could ever use the memory. */
-		if (!first_spill(d) || !back_arena(d, a, n))
-			r = CUDA_ERROR_OUT_OF_MEMORY;
-		if (r != CUDA_SUCCESS && n > 0) {
-			device_unmap(d, a->base, n);
-			lock_acquire(&d->pool_lock);
-			for (uint32_t i = 0; i < n; i++)
-				chunk_recycle(d, chunks[i]);
-			lock_release(&d->pool_lock);
-		}
+	if (r == CUDA_SUCCESS && n < a->nr_pages &&
+	    !back_spill(d, a, &n, chunks)) {
+		back_undo(d, a, 0, n, chunks);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r == CUDA_SUCCESS)
 		back_finish(d, a, chunks, n);

@@ -20,7 +20,10 @@ static struct region **regions;
 static size_t nr_regions, cap_regions;
 static struct map **leaves[NR_LEAVES];
 static uint64_t next_buffer_id = 1;
-static uint64_t cursor = SPACE_BASE;
+/* An address just below the first is still the device's, and invalid. */
+#define SPACE_FIRST (SPACE_BASE + (1ull << 30))
+
+static uint64_t cursor = SPACE_FIRST;
 
 /* Index of the first region that ends behind `address`. */
 static size_t lower_bound(uint64_t address)
@@ -90,7 +93,7 @@ struct region *space_reserve(uint64_t size, uint64_t align, uint64_t hint,
 	if (!address)
 		address = find_gap(cursor, size, align, &at);
 	if (!address)
-		address = find_gap(SPACE_BASE, size, align, &at);
+		address = find_gap(SPACE_FIRST, size, align, &at);
 	if (!address)
 		return NULL;
 	cursor = address + size;
