@@ -5,5 +5,5 @@
 #
 #	B=build test/check-matrix.sh
 
-exec "$(dirname "$0")/soak/matrix.sh" -s 8 layers train onebuf mtstreams \
+exec "$(dirname "$0")/soak/matrix.sh" -s 5 layers train onebuf mtstreams \
 	reuse spill

@@ -2,6 +2,7 @@
 /*
  * bench_threads THREADS [MS]: launches per second of so many threads together,
  * each with a stream and eight allocations of its own, for MS milliseconds.
+ * Launches use the first four and the last four in turn.
  * run.sh compares one thread and eight, with Ballast and without, on a null
  * driver whose launch takes some time.  The GPU budget decides whether the
  * allocations are resident or pass through the pool.
@@ -37,12 +38,12 @@ static void check(CUresult r, const char *what)
 	exit(1);
 }
 
-static void launch(struct worker *w)
+static void launch(struct worker *w, uint64_t n)
 {
 	void *params[NR_PTRS];
 
-	for (int i = 0; i < NR_PTRS; i++)
-		params[i] = &w->ptr[i];
+	for (unsigned i = 0; i < NR_PTRS; i++)
+		params[i] = &w->ptr[n % 2 * 4 + i % 4];
 	check(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, w->stream, params,
 		NULL), "cuLaunchKernel");
 }
@@ -53,13 +54,12 @@ static void *work(void *arg)
 	uint64_t n = 0;
 
 	check(cuCtxSetCurrent(ctx), "cuCtxSetCurrent");
-	for (int i = 0; i < 16; i++)
-		launch(w);
+	while (n < 16)
+		launch(w, n++);
+	n = 0;
 	pthread_barrier_wait(&barrier);
-	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		launch(w);
-		n++;
-	}
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		launch(w, n++);
 	w->launches = n;
 	return NULL;
 }

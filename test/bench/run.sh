@@ -107,7 +107,7 @@ scaling()
 	row launch8_disabled_added_ns 2 20
 	taskset -c "$CORE" "$B/bench/bench_lookup"
 	scaling launch_8threads_scaling_resident 1G 1G
-	# 16 and 128 MiB: three quarters fit, so everything passes through.
+	# Three quarters of 16 and 128 MiB, of which launches use a half in turn.
 	scaling launch_8threads_scaling_streamed 12M 96M
 	if [ -x "$B/bench/bench_plan" ]; then
 		taskset -c "$CORE" "$B/bench/bench_plan"
