@@ -152,8 +152,8 @@ static bool is_new_extern(const char *at, size_t len, const char *all)
 
 /*
  * Moves the text's variables and .extern functions to `to`, the end of `all`,
- * and takes out the .extern variables; returns the new end.  Outside of functions a statement ends with a
- * semicolon, or is a function and has a body.
+ * and takes out the .extern variables; returns the new end.  Outside of
+ * functions a statement ends with a semicolon, or is a function and has a body.
  */
 static char *move_variables(char *text, const char *all, char *to)
 {
