@@ -7,6 +7,7 @@
 #   make check       every test; CC=clang and SAN=address|undefined|thread too
 #   make soak        every failure, the long matrices
 #   make bench       the measurements, also as build/bench.jsonl
+#   make fuzz        broken profiles and plans, 20 s each (clang)
 #   make install     DESTDIR and PREFIX are honoured
 #   make deps        install missing build packages (Debian, Ubuntu)
 #
@@ -312,6 +313,7 @@ UNIT := \
 	test_lock \
 	test_log \
 	test_page_set \
+	test_plan_io \
 	test_plan_optimal \
 	test_plan_parts \
 	test_plan_reference \
@@ -361,6 +363,7 @@ TOOL_TESTS := \
 	test_exit \
 	test_inspect \
 	test_options \
+	test_plan \
 	test_signals \
 	test_stats \
 	test_status \
@@ -396,13 +399,15 @@ DISPATCH := \
 	# EOL
 
 MANPAGES := \
+	tools/ballast-files.5 \
+	tools/ballast-plan.1 \
 	tools/ballast.1 \
 	tools/preload.conf.5 \
 	# EOL
 
 obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
 
-.PHONY: all demo check bench install deps clean soak check-gpu update-conf
+.PHONY: all demo check bench fuzz install deps clean soak check-gpu update-conf
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -485,6 +490,8 @@ UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 # Without it the tests do without the linear program.
 GLPK := $(if $(wildcard /usr/include/glpk.h),-lglpk)
+UNIT_OBJS_test_plan_io := $(PLAN_IO_SRCS) $(PLANNER_SRCS)
+UNIT_LIBS_test_plan_io := -ljson-c
 UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_lp.c
 UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
@@ -571,6 +578,28 @@ bench: $(B)/bench/bench_launch $(B)/bench/bench_lookup \
 		$(B)/bench/bench_plan $(B)/bench/bench_ptx \
 		$(B)/bench/bench_threads $(B)/libballast.so
 	$(Q)B=$(B) test/bench/run.sh
+
+# ---- the fuzzers ---------------------------------------------------------------
+
+# All of it is compiled anew for libFuzzer, by clang whatever CC is.
+FUZZ_CC ?= $(firstword $(foreach c,clang clang-14,$(shell command -v $(c))))
+FUZZ_FLAGS := -std=gnu11 -I. -O1 -g -D_GNU_SOURCE \
+	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+FUZZ_SRCS := test/fuzz/fuzz_main.c $(PLAN_IO_SRCS) $(PLANNER_SRCS)
+build/fuzz/fuzz_%: test/fuzz/fuzz_%.c $(FUZZ_SRCS) planner/plan_io.h
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -o $@ $< $(FUZZ_SRCS) -ljson-c -lm
+
+# The same with any compiler, for files that are named.
+$(O)/test/fuzz/fuzz_main.o: OBJ_CFLAGS := -DFUZZ_REPLAY
+$(B)/fuzz/replay_%: $(O)/test/fuzz/fuzz_%.o $(call obj,$(FUZZ_SRCS))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(LD_SAN) -ljson-c -lm
+
+fuzz: build/fuzz/fuzz_profile build/fuzz/fuzz_plan $(B)/ballast
+	$(Q)B=$(B) F=build/fuzz test/fuzz/run.sh
 
 # ---- the probes of a real GPU ---------------------------------------------------
 

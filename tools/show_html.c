@@ -21,27 +21,28 @@
 
 static const char style[] =
 ":root{--fg:#1c2430;--dim:#667085;--line:#d8dde6;--bg:#fff;--card:#f7f8fa;"
-"--gpu:#2f6f9f;--stream:#e08a2c;--wait:#c8453b;--bound:#8a94a6}\n"
+"--gpu:#2f6f9f;--stream:#e08a2c;--wait:#c8453b;--bound:#8a94a6;--pool:#6a9a4f}\n"
 "@media(prefers-color-scheme:dark){:root{--fg:#e6e9ef;--dim:#98a2b3;"
 "--line:#39414f;--bg:#14181f;--card:#1d232c;--gpu:#5fa3d6;--stream:#f0a552;"
-"--wait:#e8746a;--bound:#7d8798}}\n"
+"--wait:#e8746a;--bound:#7d8798;--pool:#8fc06f}}\n"
 "body{font:15px/1.5 system-ui,sans-serif;color:var(--fg);"
 "background:var(--bg);max-width:1100px;margin:2em auto;padding:0 1em}\n"
 "h1{font-size:1.5em;margin:0}h2{font-size:1.1em;margin:2em 0 .3em}\n"
 "p{margin:.2em 0 .6em;color:var(--dim)}\n"
-".cards{display:flex;flex-wrap:wrap;gap:.8em;margin:1.2em 0}\n"
-".card{background:var(--card);border-radius:8px;padding:.6em 1em;"
-"min-width:8em}\n"
-".card b{display:block;font-size:1.25em;font-weight:600}"
-".card span{color:var(--dim);font-size:.85em}\n"
+".cards{display:grid;gap:.6em;margin:1.2em 0;"
+"grid-template-columns:repeat(auto-fit,minmax(8.6em,1fr))}\n"
+".card{background:var(--card);border-radius:8px;padding:.6em .8em}\n"
+".card b{display:block;font-size:1.2em;font-weight:600}"
+".card span{color:var(--dim);font-size:.85em;line-height:1.2;"
+"display:block}\n"
 "svg{width:100%;height:auto;display:block}"
 "text{fill:var(--dim);font-size:12px;font-family:system-ui,sans-serif}\n"
 ".grid{stroke:var(--line);stroke-width:1}.gpu{fill:var(--gpu)}"
 ".stream{fill:var(--stream)}.wait{fill:var(--wait)}\n"
 ".period{fill:none;stroke:var(--stream);stroke-width:2}"
-".bound{fill:none;stroke:var(--bound);stroke-width:2;"
-"stroke-dasharray:5 4}\n"
-".here{fill:var(--wait)}.legend{display:flex;gap:1.4em;flex-wrap:wrap;"
+".bound{fill:var(--line);fill-opacity:.55;stroke:none}"
+".pool{fill:var(--pool)}.free{fill:none;stroke:var(--bound)}\n"
+".here{fill:var(--wait);stroke:var(--bg);stroke-width:2}.legend{display:flex;gap:1.4em;flex-wrap:wrap;"
 "font-size:.9em;color:var(--dim)}\n"
 ".legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;"
 "margin-right:.4em}\n";
@@ -171,6 +172,53 @@ static char *bar_title(const struct plan_profile *p, const struct bar *b)
 		offline_size(b->streamed));
 }
 
+/* GPU memory for transfers. */
+static uint64_t pool_bytes(const struct strategy_result *r)
+{
+	uint64_t bytes = 0;
+
+	if (r->pool)
+		return r->pool->chunk_bytes * r->pool->nr_chunks;
+	if (!r->block_data)
+		return plan_offloaded_bytes(r);
+	for (uint32_t b = 0; b < r->block_data->nr_blocks; b++)
+		bytes += r->block_data->block_sizes[b];
+	return bytes;
+}
+
+/* What the budget is used for, in one bar as long as all weights. */
+static void gpu_bar(struct plan_text *t, const struct offline_file *f,
+	const struct offline_plan *plan)
+{
+	uint64_t pool = pool_bytes(&plan->result);
+	uint64_t peak = plan->score.peak_memory_bytes, stay;
+	double most = fmax((double)f->unique, (double)peak), x;
+
+	/* Without blocks the published peak leaves transfers out. */
+	stay = peak > pool && (plan->result.pool || plan->result.block_data) ?
+		peak - pool : peak;
+	if (!(most > 0))
+		return;
+	open_svg(t, 48, "use of GPU memory");
+	label_x(t, LEFT - 8, 21, "GPU", "end");
+	x = WIDE * (double)stay / most;
+	rect(t, "gpu", LEFT, 6, x, 22, cli_format("%s stay",
+		offline_size(stay)));
+	if (peak > stay)
+		rect(t, "pool", LEFT + x, 6, WIDE * (double)pool / most, 22,
+			cli_format("pool of %s", offline_size(pool)));
+	if (plan->budget != PLAN_NO_LIMIT && (double)plan->budget <= most)
+		plan_text_put(t, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"2\" "
+			"y2=\"32\" stroke=\"var(--wait)\" "
+			"stroke-width=\"2\"/>\n", LEFT + WIDE *
+			(double)plan->budget / most, LEFT + WIDE *
+			(double)plan->budget / most);
+	label_x(t, LEFT, 42, cli_format("%s stay, pool %s, of %s",
+		offline_size(stay), offline_size(peak - stay),
+		offline_size(f->unique)), "start");
+	plan_text_put(t, "</svg>\n");
+}
+
 static void memory_map(struct plan_text *t, const struct offline_file *f,
 	const struct offline_plan *plan)
 {
@@ -191,7 +239,10 @@ static void memory_map(struct plan_text *t, const struct offline_file *f,
 		"pool.</p><div class=\"legend\">\n");
 	legend(t, "gpu", "stays on the GPU");
 	legend(t, "stream", "streamed from host memory");
+	legend(t, "pool", "pool");
+	legend(t, "wait", "budget");
 	plan_text_put(t, "</div>\n");
+	gpu_bar(t, f, plan);
 	open_svg(t, top + high + 28, "memory map");
 	step = byte_step((double)most);
 	for (double y = 0; y <= (double)most; y += step)
@@ -301,18 +352,34 @@ struct point {
 	double period, bound;	/* 0: no plan */
 };
 
+/* The largest layer: no plan does with less. */
+static uint64_t smallest(const struct offline_file *f)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < f->profile.nr_layers; i++) {
+		const struct layer_statistics *l = &f->profile.layers[i];
+		uint64_t bytes = 0;
+
+		for (uint32_t j = 0; j < l->nr; j++)
+			bytes += l->tensors[j].size_bytes;
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
 /* The product's own strategy under budgets up to all of the weights. */
 static uint32_t trade_off(const struct offline_file *f, struct point *p)
 {
 	const struct plan_strategy *s = plan_strategy_find("optimal");
+	uint64_t least = smallest(f), budget;
 	struct offline_plan plan;
 	uint32_t nr = 0;
 
-	for (uint32_t k = 1; k <= POINTS; k++) {
-		uint64_t budget = k == POINTS ? f->unique :
+	for (uint32_t k = 0; k <= POINTS; k++) {
+		budget = k == 0 ? least : k == POINTS ? f->unique :
 			f->unique / POINTS * k;
-
-		if (!budget)
+		if (!budget || (k > 0 && budget <= least))
 			continue;
 		offline_compute(&f->profile, s, NULL, budget, &plan);
 		if (!plan.status && !plan.timeline_status)
@@ -332,6 +399,11 @@ static void curve(struct plan_text *t, const char *class, const struct point *p,
 		plan_text_put(t, "%s%.1f,%.1f", i ? " " : "", LEFT + WIDE *
 			(double)p[i].budget / unique, bottom - high *
 			(bound ? p[i].bound : p[i].period) / most);
+	/* No plan is in the area below the bound. */
+	if (bound && nr)
+		plan_text_put(t, " %.1f,%.1f %.1f,%.1f", LEFT + WIDE *
+			(double)p[nr - 1].budget / unique, bottom, LEFT + WIDE *
+			(double)p[0].budget / unique, bottom);
 	plan_text_put(t, "\"/>\n");
 }
 
@@ -355,7 +427,7 @@ static void trade_off_plot(struct plan_text *t, const struct offline_file *f,
 	const struct offline_plan *plan)
 {
 	const double bottom = 232, high = 220, unique = (double)f->unique;
-	struct point p[POINTS];
+	struct point p[POINTS + 1];
 	uint32_t nr = f->unique ? trade_off(f, p) : 0;
 	double most = plan->times.period_ms, budget;
 
@@ -363,7 +435,7 @@ static void trade_off_plot(struct plan_text *t, const struct offline_file *f,
 		"optimal under other budgets, and what no plan can beat.</p>"
 		"<div class=\"legend\">\n");
 	legend(t, "stream", "period");
-	legend(t, "bound", "proven lower bound");
+	legend(t, "line", "faster than the proven bound: impossible");
 	legend(t, "wait", "this plan");
 	plan_text_put(t, "</div>\n");
 	for (uint32_t i = 0; i < nr; i++)
@@ -375,9 +447,9 @@ static void trade_off_plot(struct plan_text *t, const struct offline_file *f,
 	}
 	most *= 1.05;
 	open_svg(t, bottom + 28, "budget against period");
+	curve(t, "bound", p, nr, true, most, unique, bottom, high);
 	curve_axes(t, most, unique, bottom, high);
 	curve(t, "period", p, nr, false, most, unique, bottom, high);
-	curve(t, "bound", p, nr, true, most, unique, bottom, high);
 	budget = plan->budget == PLAN_NO_LIMIT ?
 		(double)plan->score.peak_memory_bytes : (double)plan->budget;
 	if (budget <= unique && !plan->timeline_status)

@@ -23,7 +23,8 @@ done
 # The other way round: what the texts show exists.
 for option in $(grep -oh -e ' --[a-z][a-z-]*' README "$T/out" "$T/man" |
 	sort -u); do
-	case $option in --json | --template | --model | --version | --help)
+	case $option in --json | --template | --model | --version | --help | \
+		--html)
 		continue ;;
 	esac
 	echo "$options" | grep -qx -e "${option#--}" ||
@@ -55,7 +56,8 @@ for file in README HACKING; do
 done
 
 if command -v man >/dev/null && command -v groff >/dev/null; then
-	for page in tools/ballast.1 tools/preload.conf.5; do
+	for page in tools/ballast.1 tools/preload.conf.5 \
+			tools/ballast-plan.1 tools/ballast-files.5; do
 		groff -man -ww -Tutf8 -z "$page" 2>"$T/err"
 		empty err
 	done
@@ -72,11 +74,15 @@ complete_line()
 		_ballast 2>/dev/null
 		printf "%s\n" "${COMPREPLY[@]}"' - ballast "$@" | tr '\n' ' '
 }
-same "$(complete_line co)" "config "
+same "$(complete_line conf)" "config "
+same "$(complete_line sim)" "simulate "
+same "$(complete_line show --ht)" "--html "
+same "$(complete_line plan x -s glob)" "global_offload global_offload_strict \
+global_tensor_selection_de global_tensor_selection_sa "
 same "$(complete_line run --bu)" "--budget "
 same "$(complete_line run -o gpu_)" "gpu_budget= gpu_reserve= "
 same "$(complete_line config are)" "arena "
-same "$(complete_line help s)" "stats "
+same "$(complete_line help st)" "stats "
 same "$(complete_line run --arena au)" "auto "
 case $(complete_line run -b 1G -- pref) in *--*) fail "options after --" ;; esac
 same "$(complete_line run -q ballast --bu)" " "
