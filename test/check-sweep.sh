@@ -5,4 +5,4 @@
 #
 #	B=build test/check-sweep.sh
 
-exec "$(dirname "$0")/soak/sweep.sh" -s 43 -f 7
+exec "$(dirname "$0")/soak/sweep.sh" -s 67 -f 7
