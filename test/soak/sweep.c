@@ -122,9 +122,22 @@ static void child(unsigned long n)
 	_exit(127);
 }
 
+/* The files of a run, as far as they are there. */
+static void forget(unsigned long n)
+{
+	static const char *const kinds[] = { "out", "err", "log", "rep" };
+	char path[512];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		path_of(path, sizeof(path), kinds[i], n);
+		unlink(path);
+	}
+}
+
 static void job_start(struct job *j, unsigned long n)
 {
 	fflush(stdout);
+	forget(n);		/* of an earlier sweep; logs are appended to */
 	j->n = n;
 	j->killed = false;
 	j->deadline = now_ms() + opt.seconds * 1000;
@@ -270,21 +283,16 @@ static bool was_injected(unsigned long n)
 /* Takes note of an ended run; true: it saw a failure. */
 static bool job_end(struct job *j, int status)
 {
-	static const char *const kinds[] = { "out", "err", "log", "rep" };
 	const char *why = judge(j->n, status, j->killed);
 	bool injected = was_injected(j->n);
-	char path[512];
 
 	j->pid = 0;
 	if (why != NULL) {
 		nr_bad++;
 		show(j->n, why);
 	}
-	for (size_t i = 0; i < 4; i++) {
-		path_of(path, sizeof(path), kinds[i], j->n);
-		if (why == NULL)
-			unlink(path);
-	}
+	if (why == NULL)
+		forget(j->n);
 	return injected || j->killed;
 }
 
