@@ -3,7 +3,8 @@
  * What it costs to find out whether a word points into managed memory, and
  * whether that memory needs care: the question a launch asks of each of its
  * words.  Among 10^5 managed ranges, for random words, half of them outside;
- * the least of several turns, as in bench_launch.  Prints a row for run.sh.
+ * the median of many short blocks, so that the blocks in which another process
+ * ran do not count.  Prints a row for run.sh.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@
 #define NR_WORDS (1u << 20)
 #define NR_PAGES (1u << 19)
 #define BASE 0x200000000000ull
+#define BLOCK 16384u
 #define TURNS 15
+#define NR_TIMES (TURNS * (NR_WORDS / BLOCK))
 
 /* What alloc.c expects of device.c and context.c. */
 struct device *device_list[DEVICE_MAX];
@@ -95,7 +98,8 @@ static int by_value(const void *a, const void *b)
 int main(void)
 {
 	uint64_t *words = table(NR_WORDS, sizeof(*words)), state = 1, hits = 0;
-	double ns[TURNS];
+	static double ns[NR_TIMES];
+	uint32_t nr = 0;
 
 	setup();
 	/* 1 + 2 + 3 + 4 pages for every four ranges */
@@ -103,12 +107,12 @@ int main(void)
 		words[i] = next_random(&state) % 2 != 0 ?
 			next_random(&state) : BASE + next_random(&state) %
 			((uint64_t)NR_RANGES / 4 * 10 << 21);
-	for (int t = 0; t < TURNS; t++) {
+	for (uint32_t t = 0; nr < NR_TIMES; t = (t + BLOCK) % NR_WORDS) {
 		uint64_t begin = lock_now_ns();
 
-		for (uint32_t i = 0; i < NR_WORDS; i++)
+		for (uint32_t i = t; i < t + BLOCK; i++)
 			hits += look_up(words[i]);
-		ns[t] = (double)(lock_now_ns() - begin) / NR_WORDS;
+		ns[nr++] = (double)(lock_now_ns() - begin) / BLOCK;
 	}
 	if (hits < (uint64_t)TURNS * NR_WORDS / 5 * 2 ||
 	    hits > (uint64_t)TURNS * NR_WORDS / 5 * 3) {
@@ -116,10 +120,10 @@ int main(void)
 			(unsigned long long)hits);
 		return 1;
 	}
-	qsort(ns, TURNS, sizeof(ns[0]), by_value);
+	qsort(ns, NR_TIMES, sizeof(ns[0]), by_value);
 	printf("{\"name\":\"lookup_1e5_ranges_ns\",\"value\":%.2f,"
 		"\"unit\":\"ns\",\"better\":\"lower\",\"limit\":10,"
-		"\"spread\":%.3f}\n", ns[0],
-		(ns[TURNS / 2] - ns[0]) / ns[0]);
+		"\"spread\":%.3f}\n", ns[NR_TIMES / 2],
+		(ns[NR_TIMES / 4 * 3] - ns[NR_TIMES / 4]) / ns[NR_TIMES / 2]);
 	return 0;
 }
