@@ -406,7 +406,7 @@ bool plan_io_real(struct plan_io_doc *d, struct json_object *o,
 	else if (signbit(x) && x != 0)
 		plan_io_bad(d, v, "\"%s\" must not be negative", key);
 	else
-		*out = x;
+		*out = x == 0 ? 0 : x;	/* no -0 */
 	return !d->err;
 }
 

@@ -51,7 +51,8 @@ static void json_row(const struct plan_profile *p,
 	bool made = plan->status == PLAN_OK;
 	bool timed = made && plan->timeline_status == PLAN_OK;
 	const struct timeline_times *t = &plan->times;
-	const char *error = offline_error(plan);
+	/* That a plan cannot run is no failure of the strategy's. */
+	const char *error = made ? NULL : offline_error(plan);
 
 	printf("{\"case\":");
 	json_string(p->name);
@@ -118,7 +119,8 @@ static void table_row(const struct offline_plan *plan, double bound)
 	printf("  %-26s %10s %10s", name, peak, streamed);
 	if (plan->timeline_status) {
 		printf(" %12s %9s %8s %9.1f  cannot run: %s\n", "-", "-", "-",
-			plan->plan_ms, offline_error(plan));
+			plan->plan_ms, plan->lacks_room ?
+			"no room for its transfers" : offline_error(plan));
 		return;
 	}
 	printf(" %12.3f", t->period_ms);

@@ -131,6 +131,21 @@ void offline_param(const char *command, const struct plan_strategy *s,
 
 /* ---- plans ---- */
 
+/*
+ * The published peak of a plan without blocks leaves out the memory that its
+ * transfers need, so such a plan may count as valid and have no room to run in.
+ */
+static bool lacks_room(const struct offline_plan *plan)
+{
+	const struct strategy_result *r = &plan->result;
+	uint64_t streamed = plan_offloaded_bytes(r);
+
+	return !r->pool && !r->block_data && streamed &&
+		plan->budget != PLAN_NO_LIMIT &&
+		streamed > plan->budget - (plan->score.peak_memory_bytes <
+		plan->budget ? plan->score.peak_memory_bytes : plan->budget);
+}
+
 static void judge(const struct plan_profile *p, struct offline_plan *out)
 {
 	struct plan_input in = plan_io_input(p, out->budget);
@@ -148,6 +163,11 @@ static void judge(const struct plan_profile *p, struct offline_plan *out)
 	out->status = status;
 	if (status)
 		return;
+	out->lacks_room = lacks_room(out);
+	if (out->lacks_room) {
+		out->timeline_status = PLAN_INFEASIBLE;
+		return;
+	}
 	status = timeline_link_of(&in, out->arena, &opt.link);
 	/* Nothing is copied: no table is needed. */
 	if (status == PLAN_NEEDS_TABLE && !plan_offloaded_bytes(&out->result))
@@ -220,6 +240,9 @@ const char *offline_error(const struct offline_plan *plan)
 	if (plan->status)
 		return plan->message[0] ? plan->message :
 			plan_status_message(plan->status);
+	if (plan->lacks_room)
+		return "its transfers have no blocks, and the budget has no "
+			"room for each; give -p n_blocks=2 or more";
 	if (plan->timeline_status)
 		return plan_status_message(plan->timeline_status);
 	return NULL;

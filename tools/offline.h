@@ -21,6 +21,7 @@ struct offline_plan {
 	struct strategy_score score;
 	/* PLAN_OK: times is set. */
 	enum plan_status timeline_status;
+	bool lacks_room;		/* for transfers without blocks */
 	struct timeline timeline;
 	struct timeline_link link;
 	struct timeline_times times;
