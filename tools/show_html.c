@@ -41,8 +41,9 @@ static const char style[] =
 ".stream{fill:var(--stream)}.wait{fill:var(--wait)}\n"
 ".period{fill:none;stroke:var(--stream);stroke-width:2}"
 ".bound{fill:var(--line);fill-opacity:.55;stroke:none}"
-".pool{fill:var(--pool)}.free{fill:none;stroke:var(--bound)}\n"
-".here{fill:var(--wait);stroke:var(--bg);stroke-width:2}.legend{display:flex;gap:1.4em;flex-wrap:wrap;"
+".pool{fill:var(--pool)}"
+".here{fill:var(--wait);stroke:var(--bg);stroke-width:2}\n"
+".legend{display:flex;gap:1.4em;flex-wrap:wrap;"
 "font-size:.9em;color:var(--dim)}\n"
 ".legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;"
 "margin-right:.4em}\n";

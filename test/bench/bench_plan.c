@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long the strategy `optimal` takes: the worst budget of the 500-layer case
- * and of the case with most tensors, and a model of 20,000 layers.  The clock is
+ * and of the case with most tensors, and a model of 20,000 layers; and the worst
+ * case of the strategy `adaptive`.  The clock is
  * the thread's own, so that other work on the machine counts little.  run.sh
  * collects the lines.
  */
@@ -114,10 +115,60 @@ static void many_layers(void)
 	free(t);
 }
 
+static double adaptive_once(const struct plan_input *in)
+{
+	const struct plan_strategy *s = plan_strategy_find("adaptive");
+	struct plan_arena *arena = plan_arena_create();
+	struct strategy_result r;
+	double begin = now_ms(), ms;
+
+	plan_compute(s, in, NULL, arena, &r);
+	ms = now_ms() - begin;
+	plan_arena_destroy(arena);
+	return ms;
+}
+
+/* Every case under every budget; the slowest of them again. */
+static void adaptive_worst(void)
+{
+	static const char *const cases[] = {
+		"deep500", "embed_heavy", "flux1_dev", "gpt2xl_tied",
+		"llama3_70b_prefill2k", "llama3_8b_decode",
+		"llama3_8b_prefill4k", "one_layer", "qwen15_moe_a2p7b",
+		"sdxl_unet", "two_layer", "uneven_seed7", "vit_small", "wan14b",
+	};
+	double ms[3], worst = 0, spread = 0;
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		struct plan_case *c = plan_case_load(cases[k]);
+		struct plan_input in = { c->layers, c->nr, &c->memory_stats,
+			0 };
+
+		for (uint32_t b = 0; b < c->nr_budgets; b++) {
+			in.max_gpu_mem_bytes = c->budgets[b];
+			ms[0] = adaptive_once(&in);
+			if (ms[0] <= worst)
+				continue;
+			ms[1] = adaptive_once(&in);
+			ms[2] = adaptive_once(&in);
+			qsort(ms, 3, sizeof(*ms), ascending);
+			if (ms[1] <= worst)
+				continue;
+			worst = ms[1];
+			spread = (ms[2] - ms[0]) / worst;
+		}
+		plan_case_free(c);
+	}
+	printf("{\"name\":\"plan_adaptive_worst_ms\",\"value\":%.2f,"
+		"\"unit\":\"ms\",\"better\":\"lower\",\"limit\":1000,"
+		"\"spread\":%.3f}\n", worst, spread);
+}
+
 int main(void)
 {
 	case_row("plan_optimal_deep500_ms", "deep500", "50");
 	case_row("plan_optimal_moe_ms", "qwen15_moe_a2p7b", "200");
+	adaptive_worst();
 	many_layers();
 	return 0;
 }
