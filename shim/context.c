@@ -228,8 +228,9 @@ void context_stream_created(struct context *c, CUstream handle, unsigned flags)
 	struct stream *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		log_err("no memory to remember a stream; memory it uses may "
-			"be moved too early");
+		log_err("no memory to remember a stream; memory is moved only "
+			"when the whole context is idle");
+		__atomic_store_n(&c->unlisted, true, __ATOMIC_SEQ_CST);
 		return;
 	}
 	s->handle = handle;
@@ -533,6 +534,15 @@ static CUresult quiesce_one(struct context *c)
 		return CUDA_SUCCESS;	/* gone, and its work with it */
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (__atomic_load_n(&c->unlisted, __ATOMIC_SEQ_CST)) {
+		/* It might wait for this very thread. */
+		r = context_has_host_functions() ? CUDA_ERROR_LAUNCH_TIMEOUT :
+			real.cuCtxSynchronize();
+		if (r != CUDA_SUCCESS) {
+			real.cuCtxPopCurrent_v2(&popped);
+			return r;
+		}
+	}
 	do {
 		n = quiesce_collect(c, &events, &epoch, &r);
 		for (size_t i = 0; i < n; i++) {

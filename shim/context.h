@@ -30,6 +30,7 @@ struct context {
 	size_t nr_orphans;
 	size_t max_orphans;
 	unsigned epoch;		/* GUARDED; counts destroyed streams */
+	bool unlisted;		/* atomic; `streams` lacks one: no memory */
 	bool dead;		/* its events count as complete */
 	struct context *next;
 };
