@@ -93,6 +93,21 @@ START_TEST(test_numbers)
 }
 END_TEST
 
+/* Found by fuzzing: "-0" was written, and read back as 0. */
+START_TEST(test_minus_zero)
+{
+	struct plan_profile p;
+	struct plan_io io;
+	char *out;
+
+	ck_assert_int_eq(parse(LAYERS("\"duration_ms\": -0.0, \"tensors\": []"),
+		&io, &p), 0);
+	out = plan_io_print_profile(&p);
+	ck_assert_ptr_nonnull(strstr(out, "\"duration_ms\": 0,"));
+	free(out);
+}
+END_TEST
+
 START_TEST(test_structure)
 {
 	refused("", "f:1:1: the file is empty");
@@ -511,6 +526,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_numbers);
+	tcase_add_test(t, test_minus_zero);
 	tcase_add_test(t, test_structure);
 	tcase_add_test(t, test_twice);
 	tcase_add_test(t, test_truncated);
