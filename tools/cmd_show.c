@@ -193,7 +193,7 @@ static void get_plan(struct offline_file *f, const char *budget,
 	} else {
 		offline_compute(&f->profile, plan_strategy_find("optimal"),
 			NULL, offline_budget("show", f, budget ? budget :
-			f->unique ? "50%" : "none"), plan);
+			f->unique ? "50%" : "1"), plan);
 	}
 	if (plan->status)
 		cli_die(EXIT_FAILED, "%s: %s%s", f->path, offline_error(plan),
