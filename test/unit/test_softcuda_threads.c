@@ -6,6 +6,7 @@
 #include "test/unit/softcuda.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -61,6 +62,9 @@ START_TEST(preempted)
 	pthread_t t;
 
 	pthread_create(&t, NULL, make_calls, NULL);
+	/* Until it runs there is no one to wait for. */
+	while (progress == 0)
+		sched_yield();
 	for (i = 0; i < 60; i++) {
 		before = progress;
 		OK(cuCtxGetCurrent(&current));
