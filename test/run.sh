@@ -105,6 +105,11 @@ for name in $list; do
 	[ $keep -eq 0 ] || echo "$name"
 done >"$tmp/list"
 
+if [ ! -s "$tmp/list" ]; then
+	echo "no test matches${filters:+:$filters}" >&2
+	exit 1
+fi
+
 xargs -P "$JOBS" -n 1 "$0" --one "$tmp" <"$tmp/list"
 
 passed=0
