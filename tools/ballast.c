@@ -34,7 +34,7 @@ static const char run_text[] =
 "      --soft[=KEY=VAL,...]\n"
 "                        no GPU: use the software driver, for instance\n"
 "                        --soft=memory=64M (sets SOFTCUDA_MEMORY)\n"
-"      --dry-run         print what would be set and run, and stop\n"
+"      --dry-run         print what would be set and run, as lines for sh\n"
 "\n"
 "The program's data fits the GPU budget plus the arena, or an allocation fails\n"
 "as it would on a full GPU; the last line then names the key to change.\n"

@@ -230,5 +230,6 @@ void environ_print(const struct environ_list *e)
 	size_t i;
 
 	for (i = 0; i < e->len; i++)
-		printf("%s=%s\n", e->names[i], cli_quote(e->values[i]));
+		printf("export %s=%s\n", e->names[i],
+			cli_quote(e->values[i]));
 }

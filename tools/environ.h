@@ -44,7 +44,7 @@ int environ_library_path(struct environ_list *e, const char *folder)
 	WARN_UNUSED;
 /* Into this process's environment. */
 void environ_apply(const struct environ_list *e);
-/* One NAME=value a line, quoted for a shell, on standard output. */
+/* One line for sh each, "export NAME=value", on standard output. */
 void environ_print(const struct environ_list *e);
 
 #endif

@@ -10,16 +10,20 @@ try 0 ballast run --dry-run -b 64M --arena=1G -o min_alloc=4M -q \
 	--log /var/x.log --strict -- echo 'a b' "it's" ''
 empty err
 cat >"$T/want" <<END
-BALLAST_GPU_BUDGET=64M
-BALLAST_ARENA=1G
-BALLAST_MIN_ALLOC=4M
-BALLAST_LOG_LEVEL=warn
-BALLAST_LOG_FILE=/var/x.log
-BALLAST_STRICT=true
-LD_PRELOAD=$lib
+export BALLAST_GPU_BUDGET=64M
+export BALLAST_ARENA=1G
+export BALLAST_MIN_ALLOC=4M
+export BALLAST_LOG_LEVEL=warn
+export BALLAST_LOG_FILE=/var/x.log
+export BALLAST_STRICT=true
+export LD_PRELOAD=$lib
 echo 'a b' 'it'\''s' ''
 END
 cmp -s "$T/want" "$T/out" || { fail "dry run"; diff "$T/want" "$T/out"; }
+# What is printed can be given to sh.
+try 0 ballast run --dry-run -o log_file="$T/a b'c" -- sh -c \
+	'echo "$BALLAST_LOG_FILE|$LD_PRELOAD|$1"' - "it's"
+same "$(sh "$T/out")" "$T/a b'c|$lib|it's" "the output as a script"
 
 # The last one counts; keys in any case; a percentage; long names.
 try 0 ballast run --dry-run -v -q -b 1G --budget 50% -o ARENA=2G true
@@ -83,7 +87,7 @@ grep -qE '^ballast [0-9]+\.[0-9]+\.[0-9]+$' "$T/out" || fail "version"
 preload()
 {
 	LD_PRELOAD=$1 "$T/bin/ballast" run --dry-run true 2>/dev/null |
-		sed -n 's/^LD_PRELOAD=//p'
+		sed -n 's/^export LD_PRELOAD=//p'
 }
 same "$(preload /nowhere/a.so)" "$lib:/nowhere/a.so"
 same "$(preload '/nowhere/a.so /nowhere/b.so')" "$lib:/nowhere/a.so:/nowhere/b.so"
@@ -124,7 +128,7 @@ refuse "no knob 'memroy'" run --soft=memroy=64M -- true
 refuse "no knob 'mem'" run --soft=memory=1G --soft=mem=64M -- true
 (unset LD_LIBRARY_PATH; "$T/usr/bin/ballast" run --dry-run --soft true) \
 	>"$T/out"
-grep -qx "LD_LIBRARY_PATH=$T/usr/lib/ballast/softcuda" "$T/out" ||
+grep -qx "export LD_LIBRARY_PATH=$T/usr/lib/ballast/softcuda" "$T/out" ||
 	fail "an empty element in LD_LIBRARY_PATH"
 
 # The program gets the settings; the parent's environment is not changed.
