@@ -8,7 +8,7 @@
 #   make soak        every failure, the long matrices
 #   make bench       the measurements, also as build/bench.jsonl
 #   make fuzz        broken profiles and plans, 20 s each (clang)
-#   make install     DESTDIR and PREFIX are honoured
+#   make install     DESTDIR and PREFIX are honoured; also uninstall
 #   make deps        install missing build packages (Debian, Ubuntu)
 #
 # V=1 shows commands, WERROR=1 makes warnings errors, MUTANT=n builds a library
@@ -22,7 +22,7 @@ libdir ?= $(PREFIX)/lib/ballast
 bindir ?= $(PREFIX)/bin
 mandir ?= $(PREFIX)/share/man
 completiondir ?= $(PREFIX)/share/bash-completion/completions
-sysconfdir ?= /etc
+sysconfdir ?= $(if $(filter /usr /usr/local,$(PREFIX:/=)),/etc,$(PREFIX)/etc)
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -407,7 +407,7 @@ MANPAGES := \
 
 obj = $(patsubst %.S,$(O)/%.o,$(patsubst %.c,$(O)/%.o,$(1)))
 
-.PHONY: all demo check bench fuzz install deps clean soak check-gpu update-conf
+.PHONY: all demo check bench fuzz install uninstall deps clean soak check-gpu update-conf
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
@@ -746,6 +746,18 @@ install: $(B)/libballast.so $(B)/ballast $(B)/softcuda/libcuda.so.1
 	install -d $(DESTDIR)$(completiondir)
 	install -m 644 tools/ballast.bash-completion \
 		$(DESTDIR)$(completiondir)/ballast
+
+# What install has made; a preload.conf beside the example is the user's.
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/ballast $(DESTDIR)$(libdir)/libballast.so \
+		$(DESTDIR)$(libdir)/softcuda/libcuda.so.1 \
+		$(DESTDIR)$(sysconfdir)/ballast/preload.conf.example \
+		$(DESTDIR)$(completiondir)/ballast \
+		$(foreach m,$(MANPAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+	for d in $(libdir)/softcuda $(libdir) $(sysconfdir)/ballast; do \
+		[ ! -d "$(DESTDIR)$$d" ] || \
+			rmdir --ignore-fail-on-non-empty "$(DESTDIR)$$d"; \
+	done
 
 clean:
 	rm -rf build
