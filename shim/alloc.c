@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shim/log.h"
 
 #define BLOCK_SHIFT 10
 #define BLOCK_RECORDS (1u << BLOCK_SHIFT)
-#define MAX_BLOCKS 4096u	/* four million allocations */
+#define MAX_BLOCKS 4096u
+#define MAX_ALLOCS ((size_t)MAX_BLOCKS * BLOCK_RECORDS)	/* four million */
 
 struct span {
 	uint64_t offset;	/* from the allocation's base */
@@ -49,11 +51,18 @@ int alloc_start(struct device *d)
 	struct allocs *s = calloc(1, sizeof(*s));
 	struct gap *all = malloc(sizeof(*all));
 
-	if (s == NULL || all == NULL) {
+	void *unsettled = mmap(NULL, MAX_ALLOCS * sizeof(uint32_t),
+		PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (s == NULL || all == NULL || unsettled == MAP_FAILED) {
 		free(s);
 		free(all);
+		if (unsettled != MAP_FAILED)
+			munmap(unsettled, MAX_ALLOCS * sizeof(uint32_t));
 		return -ENOMEM;
 	}
+	d->unsettled = unsettled;
 	*all = (struct gap){ .first = 0, .nr = d->nr_pages };
 	s->gaps = all;
 	d->allocs = s;
@@ -178,6 +187,7 @@ struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)
 	a->id = id;
 	a->context = c;
 	a->serial = ++s->serial;
+	__atomic_store_n(&d->unsettled[id], 0, __ATOMIC_SEQ_CST);
 out:
 	lock_release(&d->alloc_lock);
 	return a;

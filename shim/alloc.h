@@ -25,11 +25,6 @@ struct alloc {
 	uint32_t id;
 	struct context *context;
 	CUdeviceptr twin;	/* owned native allocation, freed with us */
-	/*
-	 * Pages that are not plainly resident: streamed or leaving.  Atomic.
-	 * While it is 0 a launch needs to know nothing else of the range.
-	 */
-	uint32_t nr_unsettled;
 	bool live;		/* guarded by alloc_lock */
 	bool sync_memops;	/* the program set that attribute */
 	bool lost;		/* perhaps still mapped: its addresses stay out */
@@ -56,6 +51,44 @@ struct alloc {
 static inline uint64_t alloc_bytes(const struct alloc *a)
 {
 	return (a->size + 511) & ~511ull;
+}
+
+/*
+ * Pages of an allocation that are not plainly resident: streamed or leaving.
+ * While it is 0 a launch needs to know nothing else of the range.  Atomic, and
+ * in an array of their own, since launches look at nothing else of a record.
+ */
+static inline uint32_t alloc_unsettled(const struct device *d, uint32_t id)
+{
+	return __atomic_load_n(&d->unsettled[id], __ATOMIC_RELAXED);
+}
+
+static inline void alloc_unsettle(struct device *d, const struct alloc *a,
+	uint32_t n)
+{
+	__atomic_fetch_add(&d->unsettled[a->id], n, __ATOMIC_SEQ_CST);
+}
+
+static inline void alloc_settle(struct device *d, const struct alloc *a,
+	uint32_t n)
+{
+	__atomic_fetch_sub(&d->unsettled[a->id], n, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * What a launch asks of every word of its parameters: true where it points
+ * into no memory of ours that needs care.  No lock.
+ */
+static inline bool alloc_word_settled(uint64_t word)
+{
+	struct device *d = device_find(word);
+	uint64_t w;
+
+	if (d == NULL)
+		return true;
+	w = device_word(d, device_page(d, word));
+	return (w & PAGE_TIER_MASK) == TIER_NONE ||
+		alloc_unsettled(d, (uint32_t)(w >> PAGE_ALLOC_SHIFT)) == 0;
 }
 
 /* 0 or -ENOMEM.  Once per device. */

@@ -38,11 +38,11 @@ static void mark(struct device *d, uint32_t page, bool leaving)
 	struct alloc *a = alloc_of_word(d, word);
 
 	if (leaving) {
-		__atomic_fetch_add(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		alloc_unsettle(d, a, 1);
 		page_word_set(d, page, word | PAGE_LEAVING);
 	} else {
 		page_word_set(d, page, word & ~(uint64_t)PAGE_LEAVING);
-		__atomic_fetch_sub(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		alloc_settle(d, a, 1);
 	}
 }
 

@@ -52,6 +52,7 @@ struct device {
 	uint64_t page_size;
 	uint32_t nr_pages;
 	uint64_t *words;	/* owned; nr_pages, atomic access */
+	uint32_t *unsettled;	/* owned by alloc.c; by allocation, atomic */
 	struct page *pages;	/* owned; guarded by pool_lock */
 	CUdeviceptr pool_base;	/* private addresses of the pool's slots */
 	uint32_t pool_max;	/* slots that fit there */

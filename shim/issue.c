@@ -64,22 +64,9 @@ bool issue_refuse(struct issue *i, CUresult r)
 /* About what a function's code may need that is loaded on first use. */
 #define CODE_BYTES (16u << 20)
 
-/* true: the word points into no memory of ours that needs care. */
-static inline bool word_is_settled(uint64_t word)
-{
-	struct device *d = device_find(word);
-	struct alloc *a;
-
-	if (d == NULL)
-		return true;
-	a = alloc_of_word(d, device_word(d, device_page(d, word)));
-	return a == NULL ||
-		__atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED) == 0;
-}
-
 static bool visit_settled(void *arg, uint64_t word)
 {
-	return word_is_settled(word);
+	return alloc_word_settled(word);
 }
 
 /* The common case without a call for each word: separate parameters. */
@@ -93,7 +80,7 @@ static inline bool all_settled(const struct kernarg *k, void **params,
 		uint32_t last = k->params[j].size - 8;
 
 		for (uint32_t off = 0; off <= last; off++)
-			if (unlikely(!word_is_settled(kernarg_word(at + off))))
+			if (unlikely(!alloc_word_settled(kernarg_word(at + off))))
 				return false;
 	}
 	return true;
@@ -274,7 +261,7 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 bool issue_unsettled(const struct alloc *a)
 {
 	return a != NULL &&
-		__atomic_load_n(&a->nr_unsettled, __ATOMIC_RELAXED) != 0;
+		alloc_unsettled(device_find(a->base), a->id) != 0;
 }
 
 bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,

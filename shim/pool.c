@@ -515,7 +515,7 @@ void become_resident(struct device *d, uint32_t page, uint32_t chunk)
 	event_put(p->saved);
 	p->saved = NULL;
 	page_word_set(d, page, page_word(a, TIER_RESIDENT));
-	__atomic_fetch_sub(&a->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+	alloc_settle(d, a, 1);
 	d->tenancy->nr_streamed--;
 	stat_sub(streamed_bytes, d->page_size);
 	resident_add(d, page);

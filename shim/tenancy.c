@@ -225,8 +225,7 @@ static void back_finish(struct device *d, struct alloc *a,
 
 	lock_acquire(&d->pool_lock);
 	/* Of a reservation only a part may be backed, so this is a sum. */
-	__atomic_fetch_add(&owner->nr_unsettled, a->nr_pages - nr_mapped,
-		__ATOMIC_SEQ_CST);
+	alloc_unsettle(d, owner, a->nr_pages - nr_mapped);
 	for (uint32_t i = 0; i < a->nr_pages; i++) {
 		struct page *p = &d->pages[a->first + i];
 

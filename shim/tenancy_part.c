@@ -45,7 +45,7 @@ static void page_hold(struct device *d, struct alloc *owner, uint32_t page)
 	if (page_tier(d, page) == TIER_RESIDENT) {
 		/* Nobody may choose it to leave. */
 		resident_remove(d, page);
-		__atomic_fetch_add(&owner->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		alloc_unsettle(d, owner, 1);
 		page_word_set(d, page, device_word(d, page) | PAGE_LEAVING);
 		return;
 	}
@@ -63,7 +63,7 @@ static void page_unhold(struct device *d, struct alloc *owner, uint32_t page)
 		resident_add(d, page);
 		page_word_set(d, page, device_word(d, page) &
 			~(uint64_t)PAGE_LEAVING);
-		__atomic_fetch_sub(&owner->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		alloc_settle(d, owner, 1);
 		return;
 	}
 	p->state = PAGE_ABSENT;
@@ -208,7 +208,7 @@ CUresult tenancy_drop_held(struct device *d, const struct alloc *part)
 	for (uint32_t i = 0; i < part->nr_pages; i++) {
 		drop_page(d, part->first + i, r != CUDA_SUCCESS);
 		page_word_set(d, part->first + i, alloc_empty_word(owner));
-		__atomic_fetch_sub(&owner->nr_unsettled, 1, __ATOMIC_SEQ_CST);
+		alloc_settle(d, owner, 1);
 	}
 	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
@@ -256,13 +256,11 @@ CUresult tenancy_move(struct device *d, const struct alloc *part,
 	lock_acquire(&d->pool_lock);
 	for (uint32_t i = 0; i < part->nr_pages; i++)
 		streamed += page_tier(d, part->first + i) != TIER_RESIDENT;
-	__atomic_fetch_add(&to_owner->nr_unsettled, streamed,
-		__ATOMIC_SEQ_CST);
+	alloc_unsettle(d, to_owner, streamed);
 	for (uint32_t i = 0; i < part->nr_pages; i++)
 		page_move(d, part->first + i, to->first + i, from_owner,
 			to_owner);
-	__atomic_fetch_sub(&from_owner->nr_unsettled, part->nr_pages,
-		__ATOMIC_SEQ_CST);
+	alloc_settle(d, from_owner, part->nr_pages);
 	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
 	return CUDA_SUCCESS;
