@@ -239,15 +239,15 @@ static void device_undo(struct device *d)
 
 static void announce(struct device *d)
 {
-	char total[16], budget[16], page[16];
+	char total[16], budget[16], page[16], least[16];
 
 	log_info("active on device %d: %s of GPU memory, %s of it for managed "
-		"data in chunks of %s; allocations of less than %llu bytes "
-		"stay with the driver", d->ordinal,
+		"data in chunks of %s; allocations of less than %s stay with "
+		"the driver", d->ordinal,
 		conf_size_text(d->total, total, sizeof(total)),
 		conf_size_text(d->budget, budget, sizeof(budget)),
 		conf_size_text(d->page_size, page, sizeof(page)),
-		(unsigned long long)conf.min_alloc);
+		conf_size_text(conf.min_alloc, least, sizeof(least)));
 }
 
 struct device *device_current(void)

@@ -64,11 +64,12 @@ static void summary(void)
 
 	say_left();
 	if (stat_get(managed_allocs) == 0) {
-		log_info("nothing was managed: of %llu allocations none had "
-			"%llu bytes (min_alloc) or more on a device that can "
-			"be managed",
+		log_info("nothing was managed: none of %llu allocations had "
+			"%s (min_alloc) or more on a device that can be "
+			"managed",
 			(unsigned long long)stat_get(native_allocs),
-			(unsigned long long)conf.min_alloc);
+			conf_size_text(conf.min_alloc, managed,
+			sizeof(managed)));
 		return;
 	}
 	log_info("managed %s in %llu allocations with %s of GPU memory; %llu "

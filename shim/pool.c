@@ -8,6 +8,7 @@
  * maps, copies.  Under the lock again it makes the result known.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@
 #include "shim/mover.h"
 #include "shim/section.h"
 #include "shim/stats.h"
+#include "shim/status.h"
 #include "shim/tenancy_int.h"
 
 /* One missing page on its way in. */
@@ -630,18 +632,36 @@ static void complain(struct page_set *s, uint32_t lack)
 {
 	struct device *d = s->device;
 	uint64_t need = page_set_pages(s) << d->page_shift;
-	char need_text[16], budget[16];
+	bool arena = need <= d->budget;
+	struct status_failure f = {
+		.request = need,
+		.gpu_used = stat_get(gpu_bytes),
+		.gpu_budget = d->budget,
+		.arena_used = arena_live(),
+		.arena_capacity = arena_capacity(),
+	};
+	char text[4][16];
 
+	snprintf(f.call, sizeof(f.call), "%s", s->launch ? "cuLaunchKernel" :
+		"a copy");
+	snprintf(f.key, sizeof(f.key), "%s", arena ? "arena" : "gpu_budget");
+	status_note_failure(&f);
 	if (need <= d->tenancy->complained)
 		return;
 	d->tenancy->complained = need;
-	conf_size_text(need, need_text, sizeof(need_text));
-	conf_size_text(d->budget, budget, sizeof(budget));
-	log_err("one %s needs %s on the GPU at once and %u chunks are lacking; "
-		"the budget is %s (gpu_budget), %llu of %llu arena bytes are "
-		"in use (arena)", s->launch ? "launch" : "copy", need_text,
-		lack, budget, (unsigned long long)arena_live(),
-		(unsigned long long)arena_capacity());
+	conf_size_text(need, text[0], sizeof(text[0]));
+	conf_size_text(d->budget, text[1], sizeof(text[1]));
+	conf_size_text(arena_live(), text[2], sizeof(text[2]));
+	conf_size_text(arena_capacity(), text[3], sizeof(text[3]));
+	if (arena)
+		log_err("one %s needs %s on the GPU at once; %u chunks for it "
+			"cannot be freed, since %s of the arena of %s (arena) "
+			"are in use", s->launch ? "launch" : "copy", text[0],
+			lack, text[2], text[3]);
+	else
+		log_err("one %s needs %s on the GPU at once; the budget is %s "
+			"(gpu_budget)", s->launch ? "launch" : "copy",
+			text[0], text[1]);
 }
 
 /*
