@@ -183,6 +183,7 @@ static void ignore_complaint(void *arg, const char *origin, const char *text)
 /* The program as it is, with what is known about why it cannot be managed. */
 static int run_program(struct run *run)
 {
+	static char origins[NR_CONF][CONF_TEXT_MAX];
 	static struct conf c;
 	struct report_facts facts = { .program = run->argv[0] };
 	struct child child = { 0 };
@@ -190,12 +191,15 @@ static int run_program(struct run *run)
 	int fd, r;
 
 	environ_apply(&run->env);
-	(void)!conf_load(&c, NULL, ignore_complaint, NULL);
+	(void)!conf_load(&c, origins, ignore_complaint, NULL);
 	facts.obstacle = inspect_reason(&run->program);
 	facts.soft = run->soft != NULL;
 	facts.enabled = c.enabled;
 	facts.strict = c.strict;
 	facts.quiet = c.log_level == LOG_ERROR;
+	if (!c.enabled && c.log_level > LOG_WARN)
+		cli_warn("%s runs without Ballast: enabled = false (%s)",
+			run->argv[0], origins[CONF_ID_enabled]);
 	if (facts.obstacle && c.enabled && (!facts.quiet || c.strict))
 		cli_warn("%s", facts.obstacle);
 	if (facts.obstacle && c.strict)

@@ -136,11 +136,13 @@ static void say_inactive(const struct report_facts *f)
 	} else if (f->obstacle) {
 		return;		/* said before the start */
 	} else if (!f->soft && !inspect_has_driver()) {
-		cli_warn("no CUDA call seen from %s, and no libcuda.so.1 found: "
-			"install the NVIDIA driver, or try --soft", f->program);
+		cli_warn("no successful cuInit() by %s, and no libcuda.so.1 "
+			"found: install the NVIDIA driver, or try --soft",
+			f->program);
 	} else {
-		cli_warn("no CUDA call seen from %s: it does not use CUDA, did "
-			"not get as far, or clears LD_PRELOAD", f->program);
+		cli_warn("no successful cuInit() by %s: it does not use CUDA, "
+			"found no GPU, failed before, or clears LD_PRELOAD",
+			f->program);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `ballast run` can say once the program has ended: that no CUDA call was
- * seen, which request failed and the key to change.  Owns the page of
+ * What `ballast run` can say once the program has ended: that no cuInit() was
+ * successful, which request failed and the key to change.  Owns the page of
  * shim/status.h.  Used by cmd_run.c only; once per process.
  */
 #ifndef BALLAST_REPORT_H

@@ -32,7 +32,8 @@ for kind in -static -static-pie; do
 	try 3 ballast run --strict -- "$T/static"
 	has err "is a static program" "was not started"
 	try 4 ballast run -o enabled=false -- "$T/static"
-	empty err
+	has err 'runs without Ballast: enabled = false'
+	lacks err 'static program'
 done
 
 # Of scripts, what runs them counts, through env and a second script too.
@@ -114,9 +115,9 @@ unset FAKE_ACTIVE
 mkdir "$T/driver"
 try 4 ballast run -- "$T/dynamic"
 same "$(wc -l <"$T/err")" 1 "lines about no driver"
-has err 'no CUDA call seen'
+has err 'no successful cuInit()'
 cp "$T/dynamic" "$T/driver/libcuda.so.1"
 LD_LIBRARY_PATH=$T/driver try 4 ballast run -- "$T/dynamic"
-has err 'no CUDA call seen'
+has err 'no successful cuInit()'
 lacks err 'no libcuda.so.1'
 finish

@@ -8,21 +8,32 @@ lines()
 	wc -l <"$T/err"
 }
 
-# No CUDA call: one line, and the program's own end.
+# No cuInit(): one line, and the program's own end.
 try 0 ballast run -- true
 same "$(lines)" 1
-has err 'ballast: no CUDA call seen from true'
+has err 'ballast: no successful cuInit() by true'
 try 3 ballast run -- sh -c 'echo mine >&2; exit 3'
 same "$(sed -n 1p "$T/err")" mine
-has err 'no CUDA call seen'
+has err 'no successful cuInit()'
 # Not where it was not to work, was told to be silent, or was ended by hand.
-try 0 ballast run -o enabled=false -- true
+try 0 ballast run -q -o enabled=false -- true
 empty err
 try 0 ballast run -o log_level=error -- true
 empty err
 try 143 ballast run -- sh -c 'kill -15 $$'
-lacks err 'no CUDA call'
+lacks err 'no successful cuInit()'
 FAKE_ACTIVE=1 try 0 ballast run -- true
+empty err
+# That it is not to work, and by whose word, is said first.
+try 0 ballast run -o enabled=false -- sh -c 'echo mine >&2'
+same "$(head -n 1 "$T/err")" "ballast: sh runs without Ballast: enabled = \
+false (environment BALLAST_ENABLED)"
+same "$(lines)" 2
+printf 'enabled = no\n' >"$T/off.conf"
+BALLAST_CONFIG=$T/off.conf try 0 ballast run -- true
+has err "true runs without Ballast: enabled = false ($T/off.conf:1)"
+same "$(lines)" 1
+BALLAST_ENABLED=0 try 0 ballast run -q -- true
 empty err
 # Given up: the library's reason.
 FAKE_PASSIVE='it is Sunday' try 0 ballast run -- true
@@ -54,7 +65,7 @@ END
 FAKE_ACTIVE=1 try 0 ballast run -- "$T/closer" cat /dev/null
 empty err
 FAKE_ACTIVE=1 try 0 ballast run -- true
-has err 'no CUDA call seen'
+has err 'no successful cuInit()'
 unset FAKE_PROGRAM
 # A program within a program: the inner launcher has the inner sign.
 FAKE_ACTIVE=1 try 0 ballast run -- "$T/bin/ballast" run -- true
