@@ -75,12 +75,15 @@ static const char stats_text[] =
 "Usage: ballast stats [--json] [PID...]\n"
 "\n"
 "Prints the counters of processes that run under Ballast: memory on the GPU and\n"
-"in the arena, bytes copied, time waited.  Without PID: all of yours.\n"
+"in the arena, bytes copied, time waited.  PID may also be that of 'ballast run'\n"
+"or a shell above them.  Without PID: all of yours.\n"
 "\n"
 "      --json  an array of objects; sizes in bytes, times in nanoseconds\n"
 "\n"
 "Example:\n"
-"  watch -n1 ballast stats\n";
+"  watch -n1 ballast stats\n"
+"\n"
+"Exit status: 1 when a PID has no counters; those of the others are printed.\n";
 
 static const char plan_text[] =
 "Usage: ballast plan PROFILE -b BUDGET [-s STRATEGY] [-p NAME=VALUE]...\n"

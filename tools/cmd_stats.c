@@ -32,6 +32,8 @@ struct view {
 	uint32_t nr;			/* of those that both sides know */
 };
 
+#define MAX_DEPTH 32	/* of processes below one that is named */
+
 static bool as_json;
 static int nr_shown;
 
@@ -141,6 +143,22 @@ static int show(const char *path, int pid)
 	return 0;
 }
 
+/*
+ * Nobody else removes what a killed process without a launcher has left.  Only
+ * a page of the user's own, of a number that has no process now; a new process
+ * of that number puts its page in its place whether this one is there or not.
+ */
+static void remove_stale(const char *path, int pid)
+{
+	struct view v;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_uid == geteuid() && read_page(path, &v) == 0 &&
+	    (int)v.page.pid == pid && kill(pid, 0) != 0 && errno == ESRCH)
+		unlink(path);
+}
+
 static int compare_pids(const void *a, const void *b)
 {
 	int x = *(const int *)a, y = *(const int *)b;
@@ -154,6 +172,7 @@ static void show_folder(const char *folder)
 	static int pids[4096];
 	size_t nr = 0, i;
 	struct dirent *d;
+	char *path;
 	int pid, end;
 	DIR *dir;
 
@@ -168,9 +187,11 @@ static void show_folder(const char *folder)
 	}
 	closedir(dir);
 	qsort(pids, nr, sizeof(pids[0]), compare_pids);
-	for (i = 0; i < nr; i++)
-		show(cli_format("%s/ballast-%d.stats", folder, pids[i]),
-			pids[i]);
+	for (i = 0; i < nr; i++) {
+		path = cli_format("%s/ballast-%d.stats", folder, pids[i]);
+		if (show(path, pids[i]) == -ESRCH)
+			remove_stale(path, pids[i]);
+	}
 }
 
 static void show_all(void)
@@ -183,32 +204,80 @@ static void show_all(void)
 }
 
 /* The process may have another XDG_RUNTIME_DIR than this one. */
-static void show_pid(const char *text)
+static int show_one(int pid)
 {
-	char path[512], *end;
-	long pid;
+	char path[512];
 	int r = -ENOENT;
+
+	if (stats_path(pid, path, sizeof(path)))
+		r = show(path, pid);
+	if (r == -ENOENT)
+		r = show(cli_format("/dev/shm/ballast-%d.stats", pid), pid);
+	return r;
+}
+
+/*
+ * The children of a process, of all its threads, and theirs: `ballast run` is
+ * known to its user by the launcher's number, and a shell may be in between.
+ * Returns how many have been shown.  The depth is bounded because numbers can
+ * be reused while this looks.
+ */
+static int show_children(int pid, int depth)
+{
+	char *folder = cli_format("/proc/%d/task", pid);
+	DIR *dir = depth < MAX_DEPTH ? opendir(folder) : NULL;
+	struct dirent *d;
+	int child, nr = 0;
+	FILE *list;
+
+	if (!dir)
+		return 0;
+	while ((d = readdir(dir)) != NULL) {
+		if (d->d_name[0] == '.')
+			continue;
+		list = fopen(cli_format("%s/%s/children", folder, d->d_name),
+			"re");
+		if (!list)
+			continue;
+		while (fscanf(list, "%d", &child) == 1) {
+			nr += show_one(child) == 0;
+			nr += show_children(child, depth + 1);
+		}
+		fclose(list);
+	}
+	closedir(dir);
+	return nr;
+}
+
+static int pid_of(const char *text)
+{
+	char *end;
+	long pid;
 
 	errno = 0;
 	pid = strtol(text, &end, 10);
 	if (end == text || *end || errno || pid <= 0 || pid > INT32_MAX)
 		cli_usage("stats", "'%s' is no process number", text);
-	if (stats_path((int)pid, path, sizeof(path)))
-		r = show(path, (int)pid);
-	if (r == -ENOENT)
-		r = show(cli_format("/dev/shm/ballast-%ld.stats", pid),
-			(int)pid);
-	if (r == 0)
-		return;
+	return (int)pid;
+}
+
+/* The process or else those below it; says why where there is nothing. */
+static bool show_pid(int pid)
+{
+	int r = show_one(pid);
+
+	if (r == 0 || (r == -ENOENT && show_children(pid, 0) > 0))
+		return true;
 	if (r == -ENOENT && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
 		r = -ESRCH;
-	cli_die(EXIT_FAILED, r == -ENOENT ?
-		"process %ld has no statistics: it does not run under Ballast, "
-		"has made no CUDA call yet, or has stats = false" :
-		r == -ESRCH ? "there is no process %ld" :
-		r == -EPROTO ? "the statistics of process %ld are not of this "
-		"version of Ballast" : "the statistics of process %ld cannot "
+	cli_warn(r == -ENOENT ?
+		"process %d has no statistics: it does not run under Ballast, "
+		"has not called cuInit() yet, or has stats = false" :
+		r == -ESRCH ? "there is no process %d" :
+		r == -EPROTO ? "the statistics of process %d are not of this "
+		"version of Ballast" : "the statistics of process %d cannot "
 		"be read", pid);
+	return false;
 }
 
 int cmd_stats(int argc, char **argv)
@@ -218,7 +287,8 @@ int cmd_stats(int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ NULL, 0, NULL, 0 },
 	};
-	int c;
+	int c, i, status = EXIT_OK;
+	bool all;
 
 	opterr = 0;
 	optind = 1;
@@ -230,13 +300,17 @@ int cmd_stats(int argc, char **argv)
 				argv[optind - 1]);
 		as_json = true;
 	}
-	if (optind == argc)
+	all = optind == argc;
+	for (i = optind; i < argc; i++)
+		(void)pid_of(argv[i]);	/* before anything is printed */
+	if (all)
 		show_all();
-	for (; optind < argc; optind++)
-		show_pid(argv[optind]);
+	for (i = optind; i < argc; i++)
+		if (!show_pid(pid_of(argv[i])))
+			status = EXIT_FAILED;
 	if (as_json)
 		printf("%s]\n", nr_shown ? "\n" : "[");
-	else if (!nr_shown)
+	else if (all && !nr_shown)
 		cli_warn("no running process has statistics");
-	return cli_flush(EXIT_OK);
+	return cli_flush(status);
 }

@@ -51,8 +51,12 @@ fi
 same "$(grep -c '"gpu_total": 67108864' "$T/out")" 2
 
 # What cannot be shown, and why.
-try 1 ballast stats $$
-has err "process $$ has no statistics"
+sleep 60 &
+plain=$!
+try 1 ballast stats "$plain"
+has err "process $plain has no statistics"
+kill "$plain"
+wait "$plain" 2>/dev/null
 try 1 ballast stats 4194304
 has err 'no process 4194304'
 try 2 ballast stats twelve
@@ -62,6 +66,34 @@ printf 'not a page of ours, but long enough to be one: %0200d' 0 \
 	>"$T/run/ballast-$$.stats"
 try 1 ballast stats $$
 has err 'not of this version'
+# What there is of several is printed, wherever the missing one stands.
+try 1 ballast stats "$last" 4194304
+has out "dozer [$last]"
+has err 'no process 4194304'
+try 1 ballast stats 4194304 $pids $$ --json
+same "$(grep -c '"gpu_total": 67108864' "$T/out")" 2
+same "$(tail -n 1 "$T/out")" ']'
+has err 'no process 4194304' 'not of this version'
+try 2 ballast stats "$last" twelve
+empty out
+
+# The launcher's number stands for what it runs, also through a shell.
+FAKE_ACTIVE=1 FAKE_STATS=1 FAKE_PROGRAM=dozer "$T/bin/ballast" run -- \
+	sh -c '"$0" 60; true' "$T/dozer" &
+launcher=$!
+pids="$pids $launcher"
+below()
+{
+	"$T/bin/ballast" stats "$launcher" >/dev/null
+}
+await below
+try 0 ballast stats "$launcher"
+same "$(grep -c '^dozer ' "$T/out")" 1 "processes below the launcher"
+dozer=$(sed -n 's/^dozer \[\([0-9]*\)\].*/\1/p' "$T/out")
+[ "$dozer" != "$launcher" ] || fail "the launcher has no page"
+kill "$dozer"
+wait "$launcher" 2>/dev/null
+
 # A page whose process has ended is not shown as a running one.
 kill -KILL "$last"
 wait "$last" 2>/dev/null
@@ -69,6 +101,9 @@ try 1 ballast stats "$last"
 has err "no process $last"
 try 0 ballast stats
 lacks out "[$last]" "[$$]"
+# And it is removed; what is no page of ours stays, whatever its name.
+[ ! -e "$T/run/ballast-$last.stats" ] || fail "a stale page stays"
+[ -e "$T/run/ballast-$$.stats" ] || fail "a strange file was removed"
 # A link is not followed.
 ln -s "$T/run/ballast-${pids##* }.stats" "$T/run/ballast-1.stats"
 try 1 ballast stats 1
