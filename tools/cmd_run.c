@@ -136,17 +136,25 @@ static void look_at_program(struct run *run)
 		"%s: %s", name, strerror(-r));
 }
 
+static char *soft_driver(void)
+{
+	char *tried = NULL;
+	char *driver = cli_locate("softcuda/libcuda.so.1",
+		"softcuda/libcuda.so.1", &tried);
+
+	if (!driver)
+		cli_die(EXIT_LAUNCHER, "--soft: no software driver (%s)",
+			tried);
+	return driver;
+}
+
 /* LD_PRELOAD and LD_LIBRARY_PATH. */
 static void set_loader_environment(struct run *run)
 {
 	char *library, *driver, *tried = NULL;
 
 	if (run->soft) {
-		driver = cli_locate("softcuda/libcuda.so.1",
-			"softcuda/libcuda.so.1", &tried);
-		if (!driver)
-			cli_die(EXIT_LAUNCHER, "--soft: no software driver "
-				"(%s)", tried);
+		driver = soft_driver();
 		environ_set_soft(&run->env, run->soft, driver);
 		*strrchr(driver, '/') = '\0';
 		if (environ_library_path(&run->env, driver) != 0)
@@ -228,6 +236,10 @@ int cmd_run(int argc, char **argv)
 
 	if (parse_options(&run, argc, argv))
 		return cmd_help("run");
+	if (run.soft && strcmp(run.soft, "help") == 0) {
+		environ_print_soft(soft_driver());
+		return cli_flush(EXIT_OK);
+	}
 	if (!run.argv[0])
 		cli_usage("run", "which program? ballast run [options] -- "
 			"program [arguments]");

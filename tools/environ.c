@@ -19,6 +19,7 @@
 /* What ld.so takes for the end of an LD_PRELOAD entry. */
 #define PRELOAD_SEPARATORS " :"
 #define PATH_SEPARATORS ":;"
+#define SOFT_PREFIX "SOFTCUDA_"
 
 static char *env_name(const char *prefix, const char *key, size_t len)
 {
@@ -106,34 +107,80 @@ void environ_set_option(struct environ_list *e, const char *text)
 	environ_set_conf(e, (enum conf_id)id, eq + 1);
 }
 
-/*
- * Whether a file has the word as a string of its own.  So a typing error in a
- * knob is told, without a second list of knobs that could fall behind.
- */
-static bool file_has_string(const char *path, const char *word)
+/* A file in memory, to be read; NULL where that cannot be. */
+static const char *map_file(const char *path, size_t *size)
 {
-	size_t size = strlen(word) + 2;	/* with the NUL on either side */
-	char *want = cli_alloc(size);
-	const char *map;
+	void *map = MAP_FAILED;
 	struct stat st;
-	bool found;
 	int fd;
 
-	memcpy(want + 1, word, size - 2);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) != 0 || st.st_size <= 0) {
-		close(fd);
-		return false;
+		return NULL;
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		*size = (size_t)st.st_size;
+		map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
 	}
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
-	if (map == MAP_FAILED)
-		return false;
-	found = memmem(map, (size_t)st.st_size, want, size) != NULL;
-	munmap((void *)map, (size_t)st.st_size);
-	return found;
+	return map != MAP_FAILED ? map : NULL;
+}
+
+/*
+ * The next string of the driver, after *at, that is the name of a knob and
+ * nothing else.  So a typing error in a knob is told, without a second list of
+ * knobs that could fall behind.
+ */
+static const char *next_knob(const char *map, size_t size, size_t *at)
+{
+	static const char head[] = "\0" SOFT_PREFIX;
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	const char *found, *name;
+	size_t len;
+
+	while (*at < size && (found = memmem(map + *at, size - *at, head,
+	    sizeof(head) - 1)) != NULL) {
+		name = found + 1;
+		*at = (size_t)(name - map) + strlen(SOFT_PREFIX);
+		for (len = *at; len < size && map[len] &&
+		    strchr(letters, map[len]); len++)
+			;
+		if (len > *at && len < size && !map[len])
+			return name;
+	}
+	return NULL;
+}
+
+static bool driver_has_knob(const char *driver, const char *name)
+{
+	size_t size = 0, at = 0;
+	const char *map = map_file(driver, &size), *knob = NULL;
+
+	while (map && (knob = next_knob(map, size, &at)) != NULL)
+		if (strcmp(knob, name) == 0)
+			break;
+	if (map)
+		munmap((void *)map, size);
+	return knob != NULL;
+}
+
+void environ_print_soft(const char *driver)
+{
+	size_t size = 0, at = 0;
+	const char *map = map_file(driver, &size), *knob, *c;
+
+	if (!map)
+		cli_die(EXIT_LAUNCHER, "%s: %s", driver, strerror(errno));
+	printf("Knobs of the software driver, --soft=KEY=VALUE,... or "
+		SOFT_PREFIX "KEY:\n\n");
+	while ((knob = next_knob(map, size, &at)) != NULL) {
+		printf("  ");
+		for (c = knob + strlen(SOFT_PREFIX); *c; c++)
+			putchar(tolower((unsigned char)*c));
+		printf("\n");
+	}
+	munmap((void *)map, size);
+	printf("\nWhat they mean, and their defaults: test/softcuda/README and "
+		"knobs.def beside it,\nin the sources of Ballast.\n");
 }
 
 void environ_set_soft(struct environ_list *e, const char *text,
@@ -148,10 +195,11 @@ void environ_set_soft(struct environ_list *e, const char *text,
 		if (!eq || eq == item)
 			cli_usage("run", "--soft wants key=value,..., not '%s'",
 				item);
-		name = env_name("SOFTCUDA_", item, (size_t)(eq - item));
-		if (!file_has_string(driver, name))
+		name = env_name(SOFT_PREFIX, item, (size_t)(eq - item));
+		if (!driver_has_knob(driver, name))
 			cli_usage("run", "--soft: the software driver has no "
-				"knob '%.*s'", (int)(eq - item), item);
+				"knob '%.*s'; --soft=help lists them",
+				(int)(eq - item), item);
 		environ_set(e, name, eq + 1);
 	}
 }

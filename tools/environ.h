@@ -33,6 +33,8 @@ void environ_set_option(struct environ_list *e, const char *text);
  */
 void environ_set_soft(struct environ_list *e, const char *text,
 	const char *driver);
+/* The names of all knobs that `driver` mentions, on standard output. */
+void environ_print_soft(const char *driver);
 /*
  * LD_PRELOAD with the library in it: before the user's own entries, but after
  * a sanitizer's runtime, which must be the first.  0, or -EINVAL where the

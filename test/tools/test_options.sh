@@ -117,7 +117,7 @@ has out "LD_PRELOAD=$T/usr/lib/ballast/libballast.so"
 try 125 ballast run --soft -- true
 has err 'no software driver'
 mkdir "$T/bin/softcuda"
-printf 'x\0SOFTCUDA_MEMORY\0SOFTCUDA_H2D_GBPS\0' >"$T/bin/softcuda/libcuda.so.1"
+printf 'x\0SOFTCUDA_MEMORY\0SOFTCUDA_H2D_GBPS\0SOFTCUDA_X: no\0SOFTCUDA_' >"$T/bin/softcuda/libcuda.so.1"
 : >"$T/usr/lib/ballast/softcuda/libcuda.so.1"
 LD_LIBRARY_PATH=/opt/x "$T/bin/ballast" run --dry-run \
 	--soft=memory=64M,h2d-gbps=12 true >"$T/out"
@@ -126,6 +126,17 @@ has out SOFTCUDA_MEMORY=64M SOFTCUDA_H2D_GBPS=12 \
 refuse "wants key=value" run --soft=memory -- true
 refuse "no knob 'memroy'" run --soft=memroy=64M -- true
 refuse "no knob 'mem'" run --soft=memory=1G --soft=mem=64M -- true
+refuse "--soft=help lists them" run --soft=x=1 -- true
+try 0 ballast run --soft=help
+same "$(sed -n 's/^  //p' "$T/out" | tr '\n' ' ')" "memory h2d_gbps " knobs
+empty err
+# Those of the real one are those of its list.
+if [ -e "$B/softcuda/libcuda.so.1" ]; then
+	try 0 "$B/ballast" run --soft=help
+	same "$(sed -n 's/^  //p' "$T/out" | sort)" "$(sed -n \
+		's/^KNOB([a-z_0-9]*, SOFTCUDA_\([A-Z_0-9]*\),.*/\1/p' \
+		test/softcuda/knobs.def | tr A-Z a-z | sort)" "the real knobs"
+fi
 (unset LD_LIBRARY_PATH; "$T/usr/bin/ballast" run --dry-run --soft true) \
 	>"$T/out"
 grep -qx "export LD_LIBRARY_PATH=$T/usr/lib/ballast/softcuda" "$T/out" ||
