@@ -316,6 +316,7 @@ UNIT := \
 	test_plan_io \
 	test_plan_optimal \
 	test_plan_parts \
+	test_plan_property \
 	test_plan_reference \
 	test_plan_strategy \
 	test_plan_timeline \
@@ -495,6 +496,8 @@ UNIT_LIBS_test_plan_io := -ljson-c
 UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_lp.c
 UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
+UNIT_OBJS_test_plan_property := $(PLAN_IO_SRCS) $(PLANNER_SRCS)
+UNIT_LIBS_test_plan_property := -ljson-c
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_plan_timeline := $(PLANNER_SRCS)

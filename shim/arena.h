@@ -17,7 +17,7 @@
 
 #define ARENA_NONE UINT64_MAX
 #define ARENA_ALIGN 256u
-#define ARENA_SEGMENT (256ull << 20)
+#define ARENA_SEGMENT (64ull << 20)
 
 /*
  * `size` bytes in one piece: the offset, or ARENA_NONE when there is no such

@@ -23,6 +23,9 @@ static struct device device_storage[DEVICE_MAX] GUARDED_BY(device_lock);
 /* 0 unknown, 1 managed, -1 not manageable; by ordinal. */
 static int device_verdict[DEVICE_MAX] GUARDED_BY(device_lock);
 
+/* A page must fit into one segment of the arena. */
+#define PAGE_MOST (64ull << 20)
+
 static CUmemAllocationProp device_prop(CUdevice ordinal)
 {
 	CUmemAllocationProp prop;
@@ -115,9 +118,9 @@ static bool page_size_choose(struct device *d)
 		size = d->total > (1ull << 30) && granularity < (2u << 20) ?
 			2u << 20 : granularity;
 	if (size < granularity || (size & (size - 1)) != 0 ||
-	    size > (1ull << 30)) {
+	    size > PAGE_MOST) {
 		log_warn("chunk = %llu must be a power of two from the driver's "
-			"granularity (%zu) to 1G; using %zu",
+			"granularity (%zu) to 64M; using %zu",
 			(unsigned long long)size, granularity, granularity);
 		size = granularity;
 	}
