@@ -309,7 +309,9 @@ PROBE_SRCS := \
 
 UNIT := \
 	test_alloc \
+	test_arena \
 	test_conf \
+	test_kernarg \
 	test_lock \
 	test_log \
 	test_page_set \
@@ -326,6 +328,7 @@ UNIT := \
 	test_ptx_mem \
 	test_ptx_vec \
 	test_ptx_warp \
+	test_section \
 	test_softcuda_image \
 	test_softcuda_kernel \
 	test_softcuda_memory \
@@ -483,6 +486,9 @@ $(B)/e2e/%: $(O)/test/e2e/%.o $(B)/softcuda/libcuda.so.1
 $(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
 
 # Unit tests use Check; what they link besides themselves is listed here.
+UNIT_OBJS_test_arena := shim/lock.c shim/log.c shim/stats.c
+UNIT_OBJS_test_kernarg := shim/lock.c shim/log.c
+UNIT_OBJS_test_section := shim/lock.c shim/log.c
 UNIT_OBJS_test_alloc := shim/lock.c shim/log.c
 UNIT_OBJS_test_conf := shim/conf.c
 UNIT_OBJS_test_lock := shim/log.c

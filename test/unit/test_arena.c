@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena.c: ranges never overlap, never cross a segment's border, and nothing
+ * is lost; pinning on demand, refusals, and the capacity that is kept.
+ */
+#include "shim/arena.c"
+
+#include "test/unit/unit.h"
+
+#define MIB (1ull << 20)
+
+/* The driver's part: what is registered, and when it refuses. */
+struct real_api real;
+struct conf conf;
+static uint64_t registered;
+static int nr_registered, refuse_from = INT32_MAX;
+
+static CUresult fake_register(void *p, size_t size, unsigned int flags)
+{
+	if (nr_registered >= refuse_from)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	nr_registered++;
+	registered += size;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_unregister(void *p)
+{
+	nr_registered--;
+	return CUDA_SUCCESS;
+}
+
+const char *api_result_name(CUresult r)
+{
+	return "some error";
+}
+
+static void setup(void)
+{
+	real.cuMemHostRegister_v2 = fake_register;
+	real.cuMemHostUnregister = fake_unregister;
+	conf.arena = 200 * MIB;
+	log_threshold = -1;
+}
+
+struct range {
+	uint64_t offset;
+	uint64_t size;
+};
+
+static void check_apart(const struct range *r, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (r[i].size == 0)
+			continue;
+		ck_assert_uint_eq(r[i].offset % ARENA_ALIGN, 0);
+		ck_assert_uint_le(r[i].offset + r[i].size, conf.arena);
+		ck_assert_uint_eq(r[i].offset / ARENA_SEGMENT,
+			(r[i].offset + r[i].size - 1) / ARENA_SEGMENT);
+		for (int k = 0; k < i; k++)
+			ck_assert(r[k].size == 0 ||
+				r[i].offset + r[i].size <= r[k].offset ||
+				r[k].offset + r[k].size <= r[i].offset);
+	}
+}
+
+START_TEST(test_random)
+{
+	struct range r[60] = { 0 };
+	uint64_t live = 0;
+
+	srand((unsigned)_i);
+	for (int k = 0; k < 1500; k++) {
+		struct range *x = &r[rand() % 60];
+
+		if (x->size > 0) {
+			arena_free(x->offset, x->size);
+			live -= rounded(x->size);
+			x->size = 0;
+		} else {
+			uint64_t size = 1 + (uint64_t)rand() % (9 * MIB);
+			uint64_t offset = arena_alloc(size);
+
+			if (offset != ARENA_NONE) {
+				*x = (struct range){ offset, size };
+				live += rounded(size);
+			}
+		}
+		ck_assert_uint_eq(arena_live(), live);
+		ck_assert_uint_le(registered, conf.arena);
+		if (k % 50 == 0)
+			check_apart(r, 60);
+	}
+	check_apart(r, 60);
+	for (int i = 0; i < 60; i++)
+		if (r[i].size > 0)
+			arena_free(r[i].offset, r[i].size);
+	/* Whole segments are there again. */
+	ck_assert_uint_ne(arena_alloc(ARENA_SEGMENT), ARENA_NONE);
+}
+END_TEST
+
+START_TEST(test_on_demand)
+{
+	ck_assert_uint_eq(registered, 0);
+	ck_assert_uint_eq(arena_capacity(), 0);
+	ck_assert_uint_eq(arena_alloc(1000), 0);
+	ck_assert_uint_eq(registered, ARENA_SEGMENT);
+	ck_assert_uint_eq(arena_capacity(), 200 * MIB);
+	arena_reserve(ARENA_SEGMENT);
+	ck_assert_uint_eq(registered, 2 * ARENA_SEGMENT);
+	memset(arena_ptr(0), 1, 1000);
+	/* The last segment is what the capacity leaves. */
+	arena_reserve(1000 * MIB);
+	ck_assert_uint_eq(registered, 200 * MIB);
+}
+END_TEST
+
+START_TEST(test_limits)
+{
+	ck_assert_uint_eq(arena_alloc(0), ARENA_NONE);
+	ck_assert_uint_eq(arena_alloc(ARENA_SEGMENT + 1), ARENA_NONE);
+	ck_assert_uint_eq(arena_alloc(SIZE_MAX), ARENA_NONE);
+}
+END_TEST
+
+START_TEST(test_refusal)
+{
+	refuse_from = 1;
+	ck_assert_uint_ne(arena_alloc(ARENA_SEGMENT), ARENA_NONE);
+	ck_assert_uint_eq(arena_alloc(1), ARENA_NONE);
+	/* No second try, even if the driver would take it now. */
+	refuse_from = INT32_MAX;
+	ck_assert_uint_eq(arena_alloc(1), ARENA_NONE);
+	ck_assert_uint_eq(registered, ARENA_SEGMENT);
+	ck_assert_uint_eq(arena_room(), 0);
+	arena_stop();
+	ck_assert_int_eq(nr_registered, 0);
+}
+END_TEST
+
+START_TEST(test_none)
+{
+	conf.arena = 0;
+	ck_assert_uint_eq(arena_alloc(1), ARENA_NONE);
+	ck_assert_uint_eq(arena_room(), 0);
+}
+END_TEST
+
+START_TEST(test_auto)
+{
+	conf.arena = CONF_AUTO;
+	ck_assert_uint_gt(arena_room(), 0);
+	ck_assert_uint_le(arena_room(), AUTO_MOST);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("arena");
+	TCase *t = tcase_create("arena");
+
+	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_set_timeout(t, 60);
+	tcase_add_loop_test(t, test_random, 1, 6);
+	tcase_add_test(t, test_on_demand);
+	tcase_add_test(t, test_limits);
+	tcase_add_test(t, test_refusal);
+	tcase_add_test(t, test_none);
+	tcase_add_test(t, test_auto);
+	suite_add_tcase(s, t);
+	return unit_run(s);
+}
