@@ -586,7 +586,7 @@ struct model {
 	struct layer_statistics layers[MAX_LAYERS];
 	struct tensor_statistics tensors[MAX_LAYERS][MAX_TENSORS];
 	struct transfer_time points[5];
-	char labels[MAX_LAYERS][8];
+	char labels[MAX_LAYERS][16];
 	struct plan_profile p;
 	uint64_t budget;
 };
@@ -632,7 +632,9 @@ static void make_model(struct model *m, struct plan_random *r)
 	m->p.name = "random";
 	m->p.note = m->p.device = "";
 	m->p.layers = m->layers;
-	m->p.nr_layers = 1 + plan_random_below(r, MAX_LAYERS);
+	/* More small ones: `optimal` takes longest on the large ones. */
+	m->p.nr_layers = 1 + plan_random_below(r, 1 +
+		plan_random_below(r, MAX_LAYERS));
 	for (uint32_t i = 0; i < m->p.nr_layers; i++)
 		make_layer(m, r, i, ms_per_byte);
 	/* Kind 0 has no table but load times. */
@@ -739,8 +741,8 @@ START_TEST(test_random_models)
 		printf("%u plans, %u valid, %u timed, %u shared, %u files\n",
 			sum.plans, sum.valid, sum.timed, sum.shared, sum.files);
 	ck_assert_uint_gt(sum.plans, 6 * NR_MODELS / PARTS);
-	ck_assert_uint_gt(sum.valid, 2 * NR_MODELS / PARTS);
-	ck_assert_uint_gt(sum.timed, 2 * NR_MODELS / PARTS);
+	ck_assert_uint_gt(sum.valid, NR_MODELS / PARTS);
+	ck_assert_uint_gt(sum.timed, NR_MODELS / PARTS);
 	ck_assert_uint_gt(sum.files, NR_MODELS / PARTS);
 }
 END_TEST
