@@ -66,8 +66,11 @@ static enum plan_status overhead_of(const struct strategy_result *r,
 
 		if (!s->nr)
 			continue;
-		consumer = plan_consumer(s, in);
-		if (consumer == PLAN_NONE)
+		/* A pool names the layer; else the first tensor tells. */
+		consumer = r->pool && i < r->pool->nr_places ?
+			r->pool->places[i].layer :
+			plan_consumer(s, in);
+		if (consumer == PLAN_NONE || consumer >= n)
 			return PLAN_BAD_PLAN;
 		if (slot_of[consumer] != PLAN_NONE)
 			return PLAN_SHARED_CONSUMER;

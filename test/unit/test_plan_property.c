@@ -737,6 +737,7 @@ START_TEST(test_random_models)
 		make_model(&m, &r);
 		check_model(&m, n, &r, &sum);
 	}
+	ck_assert_uint_eq(sum.shared, 0);
 	if (getenv("V"))
 		printf("%u plans, %u valid, %u timed, %u shared, %u files\n",
 			sum.plans, sum.valid, sum.timed, sum.shared, sum.files);
