@@ -53,7 +53,7 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 -I. -fPIC -fvisibility=hidden -fno-common \
 	-fno-strict-aliasing -fno-math-errno -D_GNU_SOURCE $(WARN) $(CFLAGS) \
 	$(if $(WERROR),-Werror) $(if $(MUTANT),-DMUTANT=$(MUTANT)) \
-	$(if $(SAN)$(MUTANT),-DLOCK_DEBUG)
+	$(if $(SAN)$(MUTANT),-DLOCK_DEBUG) $(if $(SAN),-DSAN_BUILD)
 ifeq ($(SAN),undefined)
 ALL_CFLAGS += -fsanitize=undefined -fno-sanitize-recover=all
 else ifneq ($(SAN),)

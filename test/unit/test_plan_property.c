@@ -19,16 +19,9 @@
 
 #include "test/unit/unit.h"
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-	__has_feature(undefined_behavior_sanitizer)
+#ifdef SAN_BUILD
 #define SLOW 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#endif
-#ifndef SLOW
+#else
 #define SLOW 0
 #endif
 
