@@ -92,6 +92,7 @@ STATE_SRCS := \
 	shim/context.c \
 	shim/demote.c \
 	shim/device.c \
+	shim/fetch.c \
 	shim/fix.c \
 	shim/issue.c \
 	shim/issue_mem.c \

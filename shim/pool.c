@@ -4,8 +4,8 @@
  *
  * An acquire runs in three parts.  Under pool_lock it decides: waits for pages
  * that others move, pins what is present, picks slots for what is missing, all
- * or nothing.  Without a lock it carries the decision out: waits for readers,
- * maps, copies.  Under the lock again it makes the result known.
+ * or nothing.  Without a lock fetch.c carries the decision out: waits for
+ * readers, maps, copies.  Under the lock again it makes the result known.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,28 +21,7 @@
 #include "shim/section.h"
 #include "shim/stats.h"
 #include "shim/status.h"
-#include "shim/tenancy_int.h"
-
-/* One missing page on its way in. */
-struct job {
-	uint32_t page;
-	uint32_t slot;		/* or SLOT_NONE: a chunk of its own */
-	uint32_t chunk;
-	uint32_t old;		/* tenant that leaves, or PAGE_NONE */
-	bool save;		/* its bytes go to the arena first */
-	bool used;		/* the old tenant's mark, for a rollback */
-	bool unmapped;		/* the old tenant has lost its mapping */
-	bool mapped;		/* the page got its mapping */
-	struct reader *readers;	/* owned; of the old tenant */
-	uint32_t nr_readers;
-	struct event *before;	/* owned; the slot's former `ready` */
-};
-
-struct jobs {
-	struct job *at;		/* owned */
-	uint32_t nr;
-	struct event *fetched;	/* owned; behind all copies */
-};
+#include "shim/pool_int.h"
 
 /* ---- size of the pool ---- */
 
@@ -312,184 +291,6 @@ static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 		if (j->old != PAGE_NONE)
 			d->pages[j->old].state = PAGE_MOVING;
 	}
-}
-
-/* ---- carrying out ---- */
-
-static CUresult jobs_settle(struct page_set *s, struct jobs *jobs)
-{
-	CUresult r = CUDA_SUCCESS;
-
-	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
-		struct job *j = &jobs->at[i];
-
-		for (uint32_t k = 0; k < j->nr_readers; k++) {
-			struct event *e = j->readers[k].event;
-
-			/* Unmapping does not wait for work; so we do. */
-			r = event_wait(e);
-			if (r == CUDA_SUCCESS && j->save)
-				r = mover_save_after(s->context, e);
-			if (r == CUDA_SUCCESS)
-				r = mover_fetch_after(s->context, e);
-			if (r != CUDA_SUCCESS)
-				break;
-		}
-		if (r == CUDA_SUCCESS && j->before != NULL) {
-			/* Filled, perhaps never read: the copy still counts. */
-			r = event_wait(j->before);
-			if (r == CUDA_SUCCESS && j->save)
-				r = mover_save_after(s->context, j->before);
-		}
-	}
-	return r;
-}
-
-static CUresult jobs_save(struct page_set *s, struct jobs *jobs)
-{
-	struct device *d = s->device;
-	struct move *moves = malloc(jobs->nr * sizeof(*moves));
-	struct event *saved = NULL;
-	CUresult r = CUDA_SUCCESS;
-	size_t n = 0;
-
-	if (moves == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (uint32_t i = 0; i < jobs->nr; i++) {
-		const struct job *j = &jobs->at[i];
-
-		if (j->old == PAGE_NONE || !j->save)
-			continue;
-		moves[n++] = (struct move){
-			.device = slot_address(d, j->slot),
-			.arena = d->pages[j->old].arena,
-			.size = d->pages[j->old].len,
-		};
-	}
-	if (n > 0)
-		r = mover_save(s->context, moves, n, &saved);
-	free(moves);
-	if (r == CUDA_SUCCESS && saved != NULL)
-		r = mover_fetch_after(s->context, saved);
-	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
-		struct page *old;
-
-		if (jobs->at[i].old == PAGE_NONE || !jobs->at[i].save)
-			continue;
-		old = &d->pages[jobs->at[i].old];
-		event_put(old->saved);
-		old->saved = event_get(saved);
-	}
-	event_put(saved);
-	return r;
-}
-
-static CUresult jobs_unmap(struct device *d, struct jobs *jobs)
-{
-	CUresult r = CUDA_SUCCESS;
-	uint32_t i = 0, n;
-
-	while (i < jobs->nr && r == CUDA_SUCCESS) {
-		uint32_t first = jobs->at[i].old;
-
-		if (first == PAGE_NONE) {
-			i++;
-			continue;
-		}
-		for (n = 1; i + n < jobs->nr &&
-		     jobs->at[i + n].old == first + n; n++)
-			;
-		r = device_unmap(d, device_address(d, first), n);
-		for (uint32_t k = 0; k < n && r == CUDA_SUCCESS; k++)
-			jobs->at[i + k].unmapped = true;
-		i += n;
-	}
-	return r;
-}
-
-static CUresult jobs_map(struct device *d, struct jobs *jobs)
-{
-	CUmemGenericAllocationHandle *handles =
-		malloc(jobs->nr * sizeof(*handles));
-	CUresult r = CUDA_SUCCESS;
-	uint32_t i = 0, n;
-
-	if (handles == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	while (i < jobs->nr && r == CUDA_SUCCESS) {
-		for (n = 0; i + n < jobs->nr && jobs->at[i + n].page ==
-		     jobs->at[i].page + n; n++)
-			handles[n] = chunk_handle(d, jobs->at[i + n].chunk);
-		r = device_map(d, device_address(d, jobs->at[i].page), n,
-			handles);
-		for (uint32_t k = 0; k < n && r == CUDA_SUCCESS; k++)
-			jobs->at[i + k].mapped = true;
-		i += n;
-	}
-	free(handles);
-	return r;
-}
-
-static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
-{
-	struct device *d = s->device;
-	struct move *moves = malloc(jobs->nr * sizeof(*moves));
-	CUresult r = CUDA_SUCCESS;
-	size_t n = 0;
-
-	if (moves == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
-		const struct job *j = &jobs->at[i];
-		const struct page *p = &d->pages[j->page];
-
-		if (!p->defined)
-			continue;	/* nobody can expect its bytes */
-		if (p->saved != NULL)
-			r = mover_fetch_after(s->context, p->saved);
-		moves[n++] = (struct move){
-			.device = j->slot == SLOT_NONE ?
-				device_address(d, j->page) :
-				slot_address(d, j->slot),
-			.arena = p->arena,
-			.size = p->len,
-		};
-	}
-	if (r == CUDA_SUCCESS)
-		r = mover_fetch(s->context, moves, n, &jobs->fetched);
-	stat_add(fetches, n);
-	free(moves);
-	return r;
-}
-
-static bool any_own_chunk(const struct jobs *jobs)
-{
-	for (uint32_t i = 0; i < jobs->nr; i++)
-		if (jobs->at[i].slot == SLOT_NONE)
-			return true;
-	return false;
-}
-
-/* Without any lock; the pages belong to this thread. */
-static CUresult jobs_run(struct page_set *s, struct jobs *jobs)
-{
-	CUresult r = jobs_settle(s, jobs);
-
-	if (r == CUDA_SUCCESS)
-		r = jobs_save(s, jobs);
-	if (r == CUDA_SUCCESS)
-		r = jobs_unmap(s->device, jobs);
-	if (r == CUDA_SUCCESS)
-		r = jobs_map(s->device, jobs);
-	if (r == CUDA_SUCCESS)
-		r = jobs_fetch(s, jobs);
-	/* Resident pages are used by anybody without a wait. */
-	if (r == CUDA_SUCCESS && any_own_chunk(jobs))
-		r = event_wait(jobs->fetched);
-	/* The rollback unmaps what the copies write to. */
-	if (r != CUDA_SUCCESS && jobs->fetched != NULL)
-		mover_drain(s->context, s->context->copy);
-	return r;
 }
 
 /* ---- making it known ---- */

@@ -26,7 +26,7 @@ kernarg
 mover
 dirty
 section page_set
-=tenancy tenancy_int tenancy_part pool demote fix
+=tenancy tenancy_int tenancy_part pool pool_int fetch demote fix
 =vmm vmm_int vmm_map vmm_native
 capture
 observe
