@@ -130,6 +130,7 @@ SHIM_SRCS := $(BASE_SRCS) $(DISPATCH_SRCS) $(STATE_SRCS) $(HOOK_SRCS)
 PLANNER_SRCS := \
 	planner/bound.c \
 	planner/bound_fluid.c \
+	planner/bound_solve.c \
 	planner/cycle.c \
 	planner/link.c \
 	planner/optimal.c \

@@ -25,8 +25,8 @@ double bound_simple(const struct bound_model *m);
 
 /*
  * Much closer where compute is uneven: the optimum over all pools of copies as a
- * fluid, and the latency of copies that are no larger than the pool; the latter
- * for plans whose residents stay the same.  Cost about linear in layers.  Never
+ * fluid, with the latency of copies that are no larger than the pool, two in a
+ * row neither; for plans whose residents stay the same.  Cost about linear in layers.  Never
  * below bound_simple().  streamed (NULL, or room for nr) gets the bytes of each
  * layer in the optimum and *pool its pool; *pool is 0 where there is none.
  */

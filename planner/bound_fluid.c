@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strong bound (bound.h).  Copies are a fluid without latency; for a pool of
- * P bytes, layer i (cyclically) has
+ * The strong bound (bound.h).  Copies are a fluid; for a pool of P bytes, layer
+ * i (cyclically) has
  *   x_i  bytes streamed, 0 <= x_i <= bytes_i
  *   q_i  bytes of later layers in the pool when it starts
  *   y_i  bytes copied while it computes, 0 <= y_i <= rate * ms_i
@@ -11,446 +11,126 @@
  * unequal iterations are covered: bytes are only counted, and averaging the
  * iterations of a plan gives a solution.
  *
- * An interior point method finds prices for the three kinds of rule.  Whatever
+ * bound_solve.c finds prices for the three kinds of rule.  Whatever
  * prices it finds, the bound computed from them is valid for every P (weak
- * duality), so its accuracy affects only how sharp the bound is.  Pure; no locks.
+ * duality), so its accuracy affects only how sharp the bound is.
+ *
+ * Latency: a copy keeps the link busy for a + bytes / rate and must have room
+ * for all its bytes when it starts, so none is larger than P.  Taken to progress
+ * evenly from start to end, it is a fluid again, with a byte at 1 / rate + a / P.
+ * And let copy k of s_k bytes be followed by the next one after a gap g_k.
+ * Unless g_k is as long as one of the layers that k serves, none of k's bytes
+ * has been released, and s_k + s_{k+1} <= P.  A gap of a or more costs as much as
+ * one more copy.  With m such gaps, K copies, X = need + P and Q the bytes of all
+ * layers shorter than a, which smaller gaps may release,
+ *   2 X = sum (s_k + s_{k+1}) <= K P + m P + Q
+ * so copies and gaps take X / rate + a (K + m) >= X / rate + a (2 X - Q) / P.
+ * Pure; no locks.
  */
 #include "planner/bound.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define MAX_STEPS 60
-#define MAX_LINES 16
-#define KINDS 5
-enum { Q, Y, Z, X, ROOM };	/* ROOM: what is left of P */
+#include "planner/bound_int.h"
 
-#define BAND 3			/* diagonal and two below */
-
-struct fluid {
-	uint32_t n;
-	int64_t rows;		/* 2n + 1: room and balance by layer, sum */
-	double need, *cap, *rate;	/* bytes_i and rate * ms_i, scaled */
-	/* By variable (KINDS * layer + kind): value, slack, their prices. */
-	double *v, *s, *t, *w, *theta, *dv, *ds, *dt, *dw, *rd;
-	double *price;		/* by row */
-	double *rp, *step, *rhs;	/* by row */
-	double *band, *edge[2];	/* matrix; its last two columns */
-	double corner[2][2];
-};
-
-static uint32_t room_row(uint32_t i)
-{
-	return 2 * i;
-}
-
-/* Between layers i and i + 1. */
-static uint32_t balance_row(uint32_t i)
-{
-	return 2 * i + 1;
-}
-
-struct term {
-	uint32_t row;
-	double factor;
-};
-
-/* The rows that variable `kind` of layer i occurs in. */
-static uint32_t terms_of(const struct fluid *f, uint32_t i, int kind,
-	struct term *t)
-{
-	uint32_t before = balance_row(i > 0 ? i - 1 : f->n - 1);
-
-	switch (kind) {
-	case Q:
-		t[0] = (struct term){ room_row(i), 1 };
-		t[1] = (struct term){ balance_row(i), -1 };
-		t[2] = (struct term){ before, 1 };
-		return 3;
-	case Y:
-		t[0] = (struct term){ room_row(i), 1 };
-		t[1] = (struct term){ balance_row(i), -1 };
-		return 2;
-	case Z:
-		t[0] = (struct term){ before, -1 };
-		return 1;
-	case X:
-		t[0] = (struct term){ room_row(i), 1 };
-		t[1] = (struct term){ before, 1 };
-		t[2] = (struct term){ 2 * f->n, 1 };
-		return 3;
-	default:
-		t[0] = (struct term){ room_row(i), 1 };
-		return 1;
-	}
-}
-
-/* Upper limit, or INFINITY. */
-static double upper(const struct fluid *f, uint32_t i, int kind)
-{
-	return kind == Y ? f->rate[i] : kind == X ? f->cap[i] : INFINITY;
-}
-
-static double cost(int kind)
-{
-	return kind == Z ? 1 : 0;
-}
-
-static enum plan_status fluid_init(struct fluid *f, uint32_t n,
-	struct plan_arena *arena)
-{
-	size_t vars = (size_t)KINDS * n, rows = 2 * (size_t)n + 1;
-	double **by_var[] = { &f->v, &f->s, &f->t, &f->w, &f->theta, &f->dv,
-		&f->ds, &f->dt, &f->dw, &f->rd };
-	double **by_row[] = { &f->price, &f->rp, &f->step, &f->rhs,
-		&f->edge[0], &f->edge[1] };
-
-	memset(f, 0, sizeof(*f));
-	f->n = n;
-	f->rows = (int64_t)rows;
-	for (size_t k = 0; k < sizeof(by_var) / sizeof(*by_var); k++) {
-		*by_var[k] = plan_arena_alloc(arena, vars, sizeof(double));
-		if (!*by_var[k])
-			return PLAN_NO_MEMORY;
-	}
-	for (size_t k = 0; k < sizeof(by_row) / sizeof(*by_row); k++) {
-		*by_row[k] = plan_arena_alloc(arena, rows, sizeof(double));
-		if (!*by_row[k])
-			return PLAN_NO_MEMORY;
-	}
-	f->band = plan_arena_alloc(arena, rows * BAND, sizeof(double));
-	f->cap = plan_arena_alloc(arena, n, sizeof(double));
-	f->rate = plan_arena_alloc(arena, n, sizeof(double));
-	return f->band && f->cap && f->rate ? PLAN_OK : PLAN_NO_MEMORY;
-}
-
-/* ---- the matrix ---------------------------------------------------------------- */
-
-static void add_entry(struct fluid *f, uint32_t a, uint32_t b, double x)
-{
-	uint32_t edge = 2 * f->n - 1;
-
-	if (a < b) {
-		uint32_t swap = a;
-
-		a = b;
-		b = swap;
-	}
-	if (b >= edge)
-		f->corner[a - edge][b - edge] += x;
-	else if (a >= edge)
-		f->edge[a - edge][b] += x;
-	else
-		f->band[(size_t)b * BAND + (a - b)] += x;
-}
+#define MAX_CURVES 19
+#define NR_TANGENTS 3
 
 /*
- * The normal equations: banded, but for the balance around the end of the
- * iteration and the sum.  Then L D L' of the band, in place, and of the two
- * last rows.
+ * A period of at least at + slope * pool + turns / pool for every pool in
+ * question; turns >= 0, so it is convex.  size: of the terms that were added up,
+ * for the rounding.
  */
-static void factor(struct fluid *f)
-{
-	int64_t m = f->rows - 2;
-
-	memset(f->band, 0, (size_t)f->rows * BAND * sizeof(double));
-	for (int k = 0; k < 2; k++)
-		memset(f->edge[k], 0, (size_t)f->rows * sizeof(double));
-	memset(f->corner, 0, sizeof(f->corner));
-	for (uint32_t i = 0; i < f->n; i++)
-		for (int kind = 0; kind < KINDS; kind++) {
-			struct term t[3];
-			uint32_t nr = terms_of(f, i, kind, t);
-			double th = f->theta[KINDS * i + kind];
-
-			for (uint32_t a = 0; a < nr; a++)
-				for (uint32_t b = 0; b <= a; b++)
-					add_entry(f, t[a].row, t[b].row, th *
-						t[a].factor * t[b].factor);
-		}
-	for (int64_t j = 0; j < m; j++) {
-		double *d = &f->band[j * BAND];
-
-		d[0] += 1e-14 * d[0] + 1e-30;
-		for (int a = 1; a < BAND && j + a < m; a++) {
-			double l = d[a] / d[0];
-
-			for (int b = a; b < BAND && j + b < m; b++)
-				f->band[(j + a) * BAND + b - a] -= l * d[b];
-		}
-		for (int k = 0; k < 2; k++)
-			for (int a = 1; a < BAND && j + a < m; a++)
-				f->edge[k][j + a] -= f->edge[k][j] * d[a] /
-					d[0];
-		for (int k = 0; k < 2; k++)
-			for (int h = 0; h <= k; h++)
-				f->corner[k][h] -= f->edge[k][j] *
-					f->edge[h][j] / d[0];
-	}
-}
-
-/* step = matrix^-1 rhs; rhs is spoilt. */
-static void solve(struct fluid *f)
-{
-	int64_t m = f->rows - 2;
-	double *r = f->rhs, *x = f->step, det;
-
-	for (int64_t j = 0; j < m; j++) {
-		const double *d = &f->band[j * BAND];
-		double u = r[j] / d[0];
-
-		for (int a = 1; a < BAND && j + a < m; a++)
-			r[j + a] -= u * d[a];
-		for (int k = 0; k < 2; k++)
-			r[m + k] -= u * f->edge[k][j];
-	}
-	/* The last two; the rows may depend on each other. */
-	double a = f->corner[0][0], b = f->corner[1][0], c = f->corner[1][1];
-
-	a += 1e-13 * fabs(a) + 1e-30;
-	c += 1e-13 * fabs(c) + 1e-30;
-	det = a * c - b * b;
-	if (!(det > 0))
-		det = 1e-30 + 1e-13 * a * c;
-	x[m] = (c * r[m] - b * r[m + 1]) / det;
-	x[m + 1] = (a * r[m + 1] - b * r[m]) / det;
-	for (int64_t j = m - 1; j >= 0; j--) {
-		const double *d = &f->band[j * BAND];
-		double u = r[j] - f->edge[0][j] * x[m] -
-			f->edge[1][j] * x[m + 1];
-
-		for (int k = 1; k < BAND && j + k < m; k++)
-			u -= d[k] * x[j + k];
-		x[j] = u / d[0];
-	}
-}
-
-/* ---- the method ----------------------------------------------------------------- */
-
-static void start(struct fluid *f, double pool)
-{
-	double mean = (f->need + pool) / f->n;
-
-	for (uint32_t i = 0; i < f->n; i++)
-		for (int kind = 0; kind < KINDS; kind++) {
-			uint32_t k = KINDS * i + (uint32_t)kind;
-			double u = upper(f, i, kind);
-
-			f->v[k] = u < 2 * mean ? u / 2 : mean;
-			f->s[k] = u < INFINITY ? u - f->v[k] : 1;
-			f->t[k] = 1;
-			f->w[k] = u < INFINITY ? 1 : 0;
-		}
-	memset(f->price, 0, (size_t)f->rows * sizeof(double));
-}
-
-/* Residuals; returns the mean product of values and prices. */
-static double residuals(struct fluid *f, double pool)
-{
-	double gap = 0;
-	uint32_t pairs = 0;
-
-	memset(f->rp, 0, (size_t)f->rows * sizeof(double));
-	for (uint32_t i = 0; i < f->n; i++)
-		f->rp[room_row(i)] = pool;
-	f->rp[2 * f->n] = f->need + pool;
-	for (uint32_t i = 0; i < f->n; i++)
-		for (int kind = 0; kind < KINDS; kind++) {
-			uint32_t k = KINDS * i + (uint32_t)kind;
-			struct term t[3];
-			uint32_t nr = terms_of(f, i, kind, t);
-			double d = cost(kind) - f->t[k] + f->w[k];
-
-			for (uint32_t a = 0; a < nr; a++) {
-				f->rp[t[a].row] -= t[a].factor * f->v[k];
-				d -= t[a].factor * f->price[t[a].row];
-			}
-			f->rd[k] = d;
-			gap += f->v[k] * f->t[k];
-			pairs++;
-			if (f->w[k] > 0) {
-				gap += f->s[k] * f->w[k];
-				pairs++;
-			}
-		}
-	return gap / pairs;
-}
-
-/* One Newton step towards products of `mu` (less the products in dv.. before). */
-static void direction(struct fluid *f, double mu, bool corrector)
-{
-	memcpy(f->rhs, f->rp, (size_t)f->rows * sizeof(double));
-	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t i = 0; i < f->n; i++)
-			for (int kind = 0; kind < KINDS; kind++) {
-				uint32_t k = KINDS * i + (uint32_t)kind;
-				struct term t[3];
-				uint32_t nr = terms_of(f, i, kind, t);
-				double u = upper(f, i, kind), us = 0, g;
-				double cv, cs = 0;
-
-				/* t dv + v dt = cv; w ds + s dw = cs */
-				cv = mu - f->v[k] * f->t[k];
-				if (u < INFINITY) {
-					us = u - f->v[k] - f->s[k];
-					cs = mu - f->s[k] * f->w[k];
-				}
-				if (corrector) {
-					cv -= f->dt[k];
-					cs -= f->dw[k];
-				}
-				g = f->rd[k] - cv / f->v[k];
-				if (u < INFINITY)
-					g += (cs - f->w[k] * us) / f->s[k];
-				if (pass == 0) {
-					for (uint32_t a = 0; a < nr; a++)
-						f->rhs[t[a].row] += t[a].factor *
-							f->theta[k] * g;
-					continue;
-				}
-				g = -g;
-				for (uint32_t a = 0; a < nr; a++)
-					g += t[a].factor * f->step[t[a].row];
-				f->dv[k] = f->theta[k] * g;
-				f->dt[k] = (cv - f->t[k] * f->dv[k]) / f->v[k];
-				f->ds[k] = us - f->dv[k];
-				f->dw[k] = u < INFINITY ? (cs - f->w[k] *
-					f->ds[k]) / f->s[k] : 0;
-			}
-		if (pass == 0)
-			solve(f);
-	}
-}
-
-/* The longest steps that keep everything positive. */
-static void lengths(const struct fluid *f, double *primal, double *dual)
-{
-	double p = 1, d = 1;
-
-	for (uint32_t k = 0; k < KINDS * f->n; k++) {
-		if (f->dv[k] < 0)
-			p = fmin(p, -f->v[k] / f->dv[k]);
-		if (f->dt[k] < 0)
-			d = fmin(d, -f->t[k] / f->dt[k]);
-		if (f->w[k] <= 0)
-			continue;
-		if (f->ds[k] < 0)
-			p = fmin(p, -f->s[k] / f->ds[k]);
-		if (f->dw[k] < 0)
-			d = fmin(d, -f->w[k] / f->dw[k]);
-	}
-	*primal = p;
-	*dual = d;
-}
-
-static double predicted_gap(const struct fluid *f, double p, double d)
-{
-	double gap = 0;
-	uint32_t pairs = 0;
-
-	for (uint32_t k = 0; k < KINDS * f->n; k++) {
-		gap += (f->v[k] + p * f->dv[k]) * (f->t[k] + d * f->dt[k]);
-		pairs++;
-		if (f->w[k] > 0) {
-			gap += (f->s[k] + p * f->ds[k]) *
-				(f->w[k] + d * f->dw[k]);
-			pairs++;
-		}
-	}
-	return gap / pairs;
-}
-
-static void take_step(struct fluid *f, double p, double d)
-{
-	for (uint32_t k = 0; k < KINDS * f->n; k++) {
-		f->v[k] += p * f->dv[k];
-		f->t[k] += d * f->dt[k];
-		if (f->w[k] > 0) {
-			f->s[k] += p * f->ds[k];
-			f->w[k] += d * f->dw[k];
-		}
-	}
-	for (int64_t r = 0; r < f->rows; r++)
-		f->price[r] += d * f->step[r];
-}
-
-/* Prices for this pool, as good as the numbers allow. */
-static void fluid_solve(struct fluid *f, double pool)
-{
-	start(f, pool);
-	for (int n = 0; n < MAX_STEPS; n++) {
-		double mu = residuals(f, pool), p, d, after, centre;
-
-		if (mu < 1e-11 * f->need)
-			break;
-		for (uint32_t k = 0; k < KINDS * f->n; k++)
-			f->theta[k] = 1 / (f->t[k] / f->v[k] +
-				(f->w[k] > 0 ? f->w[k] / f->s[k] : 0));
-		factor(f);
-		direction(f, 0, false);
-		lengths(f, &p, &d);
-		after = predicted_gap(f, p, d);
-		centre = after / mu;
-		centre *= centre * centre;
-		/* The products that the first step would leave behind. */
-		for (uint32_t k = 0; k < KINDS * f->n; k++) {
-			f->dt[k] *= f->dv[k];
-			f->dw[k] *= f->ds[k];
-		}
-		direction(f, centre * mu, true);
-		lengths(f, &p, &d);
-		take_step(f, p < 1 ? 0.995 * p : 1, d < 1 ? 0.995 * d : 1);
-	}
-}
-
-/* ---- the bound -------------------------------------------------------------------- */
-
-/* sum z >= at + slope * pool for every pool. */
-struct line {
-	double at, slope;
+struct curve {
+	double at, slope, turns, size;
 };
-
-/* From any prices: clipped to what the rules demand. */
-static struct line line_of(const struct fluid *f)
-{
-	struct line l;
-	double sigma = f->price[2 * f->n];
-
-	l.at = sigma * f->need;
-	l.slope = sigma;
-	for (uint32_t i = 0; i < f->n; i++) {
-		uint32_t last = i > 0 ? i - 1 : f->n - 1;
-		double beta = fmin(-f->price[balance_row(i)], 1);
-		double before = fmin(-f->price[balance_row(last)], 1);
-		double rho = fmax(-f->price[room_row(i)], 0);
-
-		rho = fmax(rho, beta - before);
-		l.at += fmin(0, rho - beta) * f->rate[i];
-		l.at += fmin(0, before + rho - sigma) * f->cap[i];
-		l.slope -= rho;
-	}
-	return l;
-}
 
 struct strong {
 	const struct bound_model *m;
 	double unit;		/* bytes */
 	double compute, need, low, high;	/* of the pool */
-	struct line lines[MAX_LINES];
+	double latency, rate;	/* ms for a copy, for a unit */
+	double quick;		/* in layers that are shorter than a latency */
+	struct curve curves[MAX_CURVES];
 	uint32_t nr;
 };
 
+/*
+ * From any prices: clipped to what the rules demand.  With a byte at rate +
+ * latency / pool, waits of sum z >= A + B * pool bytes cost A * latency / pool
+ * and so on; what is copied while layers compute is a time to begin with.
+ */
+static struct curve curve_of(const struct fluid *f, const struct strong *s)
+{
+	double sigma = f->price[2 * f->n], a = sigma * f->need, b = sigma;
+	double most = s->rate + s->latency / s->low, hidden = 0;
+	struct curve c = { .at = s->compute };
+
+	c.size = fabs(sigma) * (f->need + s->high);
+	for (uint32_t i = 0; i < f->n; i++) {
+		uint32_t last = i > 0 ? i - 1 : f->n - 1;
+		double beta = fmin(-f->price[fluid_balance_row(i)], 1);
+		double before = fmin(-f->price[fluid_balance_row(last)], 1);
+		double rho = fmax(-f->price[fluid_room_row(i)], 0);
+
+		rho = fmax(rho, beta - before);
+		hidden += fmin(0, rho - beta) * s->m->ms[i];
+		a += fmin(0, before + rho - sigma) * f->cap[i];
+		b -= rho;
+		c.size += (rho + fabs(beta)) * s->m->ms[i] / most +
+			(fabs(before) + rho + fabs(sigma)) * f->cap[i] +
+			(fabs(beta) + fabs(before) + rho) * s->high;
+	}
+	c.at += hidden + a * s->rate + b * s->latency;
+	c.slope = b * s->rate;
+	c.turns = a * s->latency;
+	if (c.turns < 0) {
+		c.at += c.turns / s->low;
+		c.turns = 0;
+	}
+	c.size = s->compute + c.size * most;
+	return c;
+}
+
+/* Copies one by one, or in pairs. */
+static void latency_curves(struct strong *s)
+{
+	double need = s->need, pairs = 2 * need - s->quick;
+
+	s->curves[s->nr++] = (struct curve){ s->compute, 0, 0, s->compute };
+	for (int once = 1; once <= (pairs > 0 ? 2 : 1); once++) {
+		struct curve c = {
+			.at = need * s->rate + once * s->latency,
+			.slope = s->rate,
+			.turns = (once == 1 ? need : pairs) * s->latency,
+		};
+
+		c.size = c.at + s->rate * s->high + 2 * need * s->latency /
+			s->low;
+		s->curves[s->nr++] = c;
+	}
+}
+
 static double at_pool(const struct strong *s, double pool)
 {
-	double rate = s->m->ms_per_byte * s->unit, best = s->compute, t;
+	double best = 0;
 
-	for (uint32_t k = 0; k < s->nr; k++) {
-		t = s->compute + rate * (s->lines[k].at +
-			s->lines[k].slope * pool);
-		best = fmax(best, t);
-	}
-	t = (s->need + pool) * rate + s->m->latency_ms * (1 + s->need / pool);
-	return fmax(best, t);
+	for (uint32_t k = 0; k < s->nr; k++)
+		best = fmax(best, s->curves[k].at + s->curves[k].slope * pool +
+			s->curves[k].turns / pool);
+	return best;
+}
+
+/* The tangent, which is nowhere above the curve. */
+static struct curve tangent(const struct curve *c, double pool)
+{
+	return (struct curve){
+		.at = c->at + 2 * c->turns / pool,
+		.slope = c->slope - c->turns / (pool * pool),
+		.size = 3 * c->size,
+	};
 }
 
 /* The pool with the lowest bound so far: all that make it up are convex. */
@@ -469,6 +149,46 @@ static double lowest_pool(const struct strong *s)
 	return (low + high) / 2;
 }
 
+/*
+ * What any mean of two lines, here the one without slope if there is one, says
+ * for the whole range of pools, less what rounding may have added: naive sums
+ * of no more than a dozen terms for each layer.
+ */
+static double lowest_of(const struct strong *s, const struct curve *a,
+	const struct curve *b)
+{
+	double part = 0, at, slope, size;
+
+	if (a->slope * b->slope < 0)
+		part = a->slope / (a->slope - b->slope);
+	part = fmin(fmax(part, 0), 1);
+	at = a->at + part * (b->at - a->at);
+	slope = a->slope + part * (b->slope - a->slope);
+	size = a->size + b->size;
+	return at + fmin(slope * s->low, slope * s->high) -
+		(12.0 * s->m->nr + 40) * DBL_EPSILON * size;
+}
+
+/*
+ * The least period over all pools.  Two tangents determine it, or one at an end
+ * of the range; whichever are taken, the result is a bound.
+ */
+static double lowest_period(const struct strong *s)
+{
+	struct curve all[NR_TANGENTS * MAX_CURVES];
+	double pool = lowest_pool(s), best = s->compute;
+	uint32_t nr = 0;
+
+	for (uint32_t k = 0; k < s->nr; k++)
+		for (int t = 0; t < NR_TANGENTS; t++)
+			all[nr++] = tangent(&s->curves[k],
+				pool * (1 + (t - 1) * 1e-4));
+	for (uint32_t a = 0; a < nr; a++)
+		for (uint32_t b = 0; b <= a; b++)
+			best = fmax(best, lowest_of(s, &all[a], &all[b]));
+	return best;
+}
+
 static double spare(const struct fluid *f, double pool)
 {
 	double sum = -f->need - pool;
@@ -478,7 +198,7 @@ static double spare(const struct fluid *f, double pool)
 	return sum;
 }
 
-/* Pools that free enough; spare() rises, then falls. */
+/* Pools that free enough, and none left out; spare() rises, then falls. */
 static bool pool_range(const struct fluid *f, struct strong *s)
 {
 	double most = 0, second = 0, a, b;
@@ -505,7 +225,33 @@ static bool pool_range(const struct fluid *f, struct strong *s)
 		else
 			b = (a + b) / 2;
 	s->high = b;
-	return true;
+	/* The sums above are rounded too. */
+	s->low *= 1 - 1e-9;
+	s->high *= 1 + 1e-9;
+	return s->low > 0;
+}
+
+static void scale(const struct bound_model *m, struct fluid *f,
+	struct strong *s)
+{
+	s->unit = (double)m->need / m->nr;
+	s->need = f->need = m->nr;
+	s->rate = m->ms_per_byte * s->unit;
+	s->latency = m->latency_ms;
+	for (uint32_t i = 0; i < m->nr; i++) {
+		f->cap[i] = (double)m->bytes[i] / s->unit + 1e-12;
+		s->compute += m->ms[i];
+		if (m->ms[i] < s->latency)
+			s->quick += f->cap[i];
+	}
+}
+
+/* No copy is larger than the pool, so none is faster than this. */
+static void set_rates(struct fluid *f, const struct strong *s, double pool)
+{
+	for (uint32_t i = 0; i < f->n; i++)
+		f->rate[i] = s->m->ms[i] / (s->rate + s->latency / pool) +
+			1e-12;
 }
 
 enum plan_status bound_strong(const struct bound_model *m,
@@ -513,7 +259,7 @@ enum plan_status bound_strong(const struct bound_model *m,
 	double *best_pool)
 {
 	struct fluid f;
-	struct strong s = { .m = m, .unit = 1 };
+	struct strong s = { .m = m };
 	enum plan_status status;
 
 	*period_ms = bound_simple(m);
@@ -523,31 +269,25 @@ enum plan_status bound_strong(const struct bound_model *m,
 	status = fluid_init(&f, m->nr, arena);
 	if (status != PLAN_OK)
 		return status;
-	s.unit = (double)m->need / m->nr;
-	s.need = f.need = m->nr;
-	for (uint32_t i = 0; i < m->nr; i++) {
-		f.cap[i] = (double)m->bytes[i] / s.unit + 1e-12;
-		f.rate[i] = m->ms[i] / m->ms_per_byte / s.unit + 1e-12;
-		s.compute += m->ms[i];
-	}
+	scale(m, &f, &s);
 	if (!pool_range(&f, &s))
 		return PLAN_OK;
-	while (s.nr < MAX_LINES) {
+	latency_curves(&s);
+	while (s.nr < MAX_CURVES) {
 		double pool = lowest_pool(&s), before = at_pool(&s, pool);
 		double margin = 1e-6 * (s.high - s.low);
 
 		/* Inside, so that there is a solution with room to spare. */
 		pool = fmin(fmax(pool, s.low + margin), s.high - margin);
+		set_rates(&f, &s, pool);
 		fluid_solve(&f, pool);
-		s.lines[s.nr++] = line_of(&f);
+		s.curves[s.nr++] = curve_of(&f, &s);
 		*best_pool = pool * s.unit;
 		for (uint32_t i = 0; streamed && i < m->nr; i++)
 			streamed[i] = f.v[KINDS * i + X] * s.unit;
 		if (at_pool(&s, pool) <= before * (1 + 1e-7))
 			break;
 	}
-	/* Rounding, of about as many terms as there are layers. */
-	*period_ms = fmax(*period_ms, at_pool(&s, lowest_pool(&s)) *
-		(1 - 1e-12 * m->nr));
+	*period_ms = fmax(*period_ms, lowest_period(&s));
 	return PLAN_OK;
 }

@@ -9,7 +9,13 @@
  *   0 <= d_i - c_i <= rate * ms_i
  *   0 <= c_{i+1} - d_i <= rate * w_{i+1}
  * and that the copies, none larger than the pool P = X - need, fit the period:
- *   T >= X / rate + a (1 + need / P)           by tangents in P.
+ *   T >= X / rate + a (1 + need / P)           by tangents in P, as many as
+ *                                              it takes.
+ * For a given pool P the program has more to say: no copy is faster than one of
+ * P bytes, and two in a row are no larger than the pool, but for what layers
+ * shorter than a latency may release in between (quick):
+ *   1 / rate + a / P instead of 1 / rate
+ *   T >= X / rate + a (2 + (2 need - quick) / P)
  */
 #include "test/unit/plan_lp.h"
 
@@ -19,13 +25,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TANGENTS 60
+#define TANGENTS 20
+#define MAX_CUTS 40
 #define UNIT 1048576.0		/* the program is in MiB */
 
 struct lp {
 	glp_prob *p;
 	int nr;
 	int rows;
+	double need, rate, link_rate, latency, compute, quick, pool;
 	int *at;		/* of the row that is being made */
 	double *factor;
 	int n;
@@ -67,8 +75,7 @@ static void add(struct lp *l, double low, double high)
 	l->n = 0;
 }
 
-static void add_layer(struct lp *l, int i, double rate, const double *ms,
-	double need)
+static void add_layer(struct lp *l, int i, const double *ms)
 {
 	int next = (i + 1) % l->nr;
 
@@ -78,11 +85,11 @@ static void add_layer(struct lp *l, int i, double rate, const double *ms,
 	put(l, column(l, D, i), 1);
 	put_sum(l, i, -1);
 	put_sum(l, l->nr, -1);
-	add(l, -INFINITY, -need);
+	add(l, -INFINITY, -l->need);
 	put(l, column(l, D, i), 1);
 	put(l, column(l, C, i), -1);
 	if (ms[i] > 0)
-		add(l, 0, rate * ms[i]);
+		add(l, 0, l->rate * ms[i]);
 	else
 		add(l, 0, 0);
 	/* Across the end of the iteration the sums have grown by X. */
@@ -92,26 +99,78 @@ static void add_layer(struct lp *l, int i, double rate, const double *ms,
 			put_sum(l, l->nr, 1);
 		put(l, column(l, D, i), -1);
 		if (upper)
-			put(l, column(l, W, next), -rate);
+			put(l, column(l, W, next), -l->rate);
 		add(l, upper ? -INFINITY : 0, upper ? 0 : INFINITY);
 	}
 }
 
-static void add_latency(struct lp *l, double total, double compute, double need,
-	double a, double rate)
+/* The latency row for one pool p: 1 / P >= 2 / p - P / p^2; P = X - need. */
+static void add_tangent(struct lp *l, double p)
+{
+	double slope = l->latency * l->need / (p * p);
+
+	for (int i = 0; i < l->nr; i++)
+		put(l, column(l, W, i), 1);
+	put_sum(l, l->nr, slope - 1 / l->rate);
+	add(l, l->latency + l->latency * l->need * 2 / p + slope * l->need -
+		l->compute, INFINITY);
+}
+
+/* A start: any pool has a tangent point that is not far off. */
+static void add_latency(struct lp *l, double total)
 {
 	double low = total / 1e4, step = pow(1e4, 1.0 / (TANGENTS - 1));
 
-	/* 1 / P >= 2 / p - P / p^2; P = X - need. */
-	for (int k = 0; k < TANGENTS; k++) {
-		double p = low * pow(step, k), slope = a * need / (p * p);
+	for (int k = 0; k < TANGENTS; k++)
+		add_tangent(l, low * pow(step, k));
+}
+
+/* X = need + pool, and pairs of copies. */
+static void add_pool(struct lp *l)
+{
+	double turns = 2 + (2 * l->need - l->quick) / l->pool;
+
+	put_sum(l, l->nr, 1);
+	add(l, l->need + l->pool, l->need + l->pool);
+	for (int i = 0; i < l->nr; i++)
+		put(l, column(l, W, i), 1);
+	add(l, (l->need + l->pool) / l->link_rate + l->latency * turns -
+		l->compute, INFINITY);
+}
+
+static bool solve(struct lp *l, bool first)
+{
+	glp_smcp parm;
+
+	glp_init_smcp(&parm);
+	parm.msg_lev = GLP_MSG_OFF;
+	parm.presolve = first ? GLP_ON : GLP_OFF;
+	parm.meth = first ? GLP_PRIMAL : GLP_DUALP;
+	parm.tol_bnd = 1e-9;
+	return glp_simplex(l->p, &parm) == 0 &&
+		glp_get_status(l->p) == GLP_OPT;
+}
+
+/*
+ * Between two tangent points the program is too low, with 60 of them by up to
+ * 0.7 % of the latency of all copies.  So the tangent at each solution's pool is
+ * added until the solution is on the curve itself.
+ */
+static double solve_exactly(struct lp *l)
+{
+	for (int cut = 0; solve(l, cut == 0); cut++) {
+		double t = l->compute + glp_get_obj_val(l->p), pool, sum = 0;
 
 		for (int i = 0; i < l->nr; i++)
-			put(l, column(l, W, i), 1);
-		put_sum(l, l->nr, slope - 1 / rate);
-		add(l, a + a * need * 2 / p + slope * need - compute,
-			INFINITY);
+			sum += glp_get_col_prim(l->p, column(l, X, i));
+		pool = sum - l->need;
+		if (l->pool > 0 || l->latency <= 0 || pool <= 0 ||
+			cut == MAX_CUTS || t >= (sum / l->rate + l->latency *
+			(1 + l->need / pool)) * (1 - 1e-9))
+			return t;
+		add_tangent(l, pool);
 	}
+	return -1;
 }
 
 bool plan_lp_available(void)
@@ -120,13 +179,17 @@ bool plan_lp_available(void)
 }
 
 double plan_lp_bound(uint32_t nr, const double *ms, const uint64_t *bytes,
-	double need, double latency_ms, double ms_per_byte)
+	double need, double latency_ms, double ms_per_byte, double pool)
 {
 	struct lp l = { .p = glp_create_prob(), .nr = (int)nr };
-	double rate = 1 / (ms_per_byte * UNIT), compute = 0, total = 0, best;
-	glp_smcp parm;
+	double total = 0, best;
 
-	need /= UNIT;
+	l.need = need / UNIT;
+	l.pool = pool / UNIT;
+	l.link_rate = l.rate = 1 / (ms_per_byte * UNIT);
+	l.latency = latency_ms;
+	if (pool > 0)
+		l.rate = 1 / (1 / l.rate + latency_ms / l.pool);
 	l.at = calloc(NR_KINDS * nr + 2, sizeof(*l.at));
 	l.factor = calloc(NR_KINDS * nr + 2, sizeof(*l.factor));
 	glp_add_cols(l.p, NR_KINDS * l.nr);
@@ -134,7 +197,9 @@ double plan_lp_bound(uint32_t nr, const double *ms, const uint64_t *bytes,
 		double size = bytes[i] / UNIT;
 
 		total += size;
-		compute += ms[i];
+		l.compute += ms[i];
+		if (ms[i] < latency_ms)
+			l.quick += size;
 		if (size > 0)
 			glp_set_col_bnds(l.p, column(&l, X, i), GLP_DB, 0,
 				size);
@@ -146,16 +211,13 @@ double plan_lp_bound(uint32_t nr, const double *ms, const uint64_t *bytes,
 		glp_set_obj_coef(l.p, column(&l, W, i), 1);
 	}
 	for (int i = 0; i < l.nr; i++)
-		add_layer(&l, i, rate, ms, need);
-	if (latency_ms > 0)
-		add_latency(&l, total, compute, need, latency_ms, rate);
+		add_layer(&l, i, ms);
+	if (pool > 0)
+		add_pool(&l);
+	else if (latency_ms > 0)
+		add_latency(&l, total);
 	glp_set_obj_dir(l.p, GLP_MIN);
-	glp_init_smcp(&parm);
-	parm.msg_lev = GLP_MSG_OFF;
-	parm.presolve = GLP_ON;
-	best = -1;
-	if (glp_simplex(l.p, &parm) == 0 && glp_get_status(l.p) == GLP_OPT)
-		best = compute + glp_get_obj_val(l.p);
+	best = solve_exactly(&l);
 	glp_delete_prob(l.p);
 	free(l.at);
 	free(l.factor);
@@ -170,7 +232,7 @@ bool plan_lp_available(void)
 }
 
 double plan_lp_bound(uint32_t nr, const double *ms, const uint64_t *bytes,
-	double need, double latency_ms, double ms_per_byte)
+	double need, double latency_ms, double ms_per_byte, double pool)
 {
 	return -1;
 }

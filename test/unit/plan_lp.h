@@ -13,9 +13,10 @@
 bool plan_lp_available(void);
 /*
  * bytes: what a layer may give up; need: what must be given up net of the pool.
- * -1 if the program has no solution.
+ * pool: in bytes, or 0 for the best one; see plan_lp.c for what else that
+ * changes.  -1 if the program has no solution.
  */
 double plan_lp_bound(uint32_t nr, const double *ms, const uint64_t *bytes,
-	double need, double latency_ms, double ms_per_byte);
+	double need, double latency_ms, double ms_per_byte, double pool);
 
 #endif
