@@ -134,6 +134,7 @@ PLANNER_SRCS := \
 	planner/cycle.c \
 	planner/link.c \
 	planner/optimal.c \
+	planner/optimal_move.c \
 	planner/optimal_search.c \
 	planner/optimal_seed.c \
 	planner/optimal_trial.c \
@@ -167,6 +168,7 @@ PLAN_IO_SRCS := \
 	planner/plan_io.c \
 	planner/plan_io_params.c \
 	planner/plan_io_plan.c \
+	planner/plan_io_pool.c \
 	planner/plan_io_print.c \
 	planner/plan_io_profile.c \
 	planner/plan_json.c \
@@ -504,7 +506,8 @@ UNIT_LIBS_test_plan_io := -ljson-c
 UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_lp.c
 UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
-UNIT_OBJS_test_plan_property := $(PLAN_IO_SRCS) $(PLANNER_SRCS)
+UNIT_OBJS_test_plan_property := test/unit/plan_same.c $(PLAN_IO_SRCS) \
+	$(PLANNER_SRCS)
 UNIT_LIBS_test_plan_property := -ljson-c
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c

@@ -113,6 +113,36 @@ bool optimal_seed(struct optimal_seeder *s, struct optimal_choice *c,
 
 /* ---- optimal_search.c ---- */
 
+#define OPTIMAL_TOP 6
+
+struct search {
+	const struct optimal_model *m;
+	uint64_t need;
+	int effort;
+	struct optimal_trial trial;
+	struct optimal_seeder seeder;
+	struct optimal_choice now, at;
+	struct optimal_choice top[OPTIMAL_TOP];	/* by period */
+	uint32_t nr_top;
+	uint32_t *critical, nr_critical;	/* layers */
+	uint64_t random;
+	int64_t work;		/* left */
+	double bound_ms;	/* 0: not known */
+	double fluid_pool;	/* of the bound, in chunks; 0: not known */
+};
+
+/* Does this period lose nothing? */
+bool optimal_lossless(const struct search *s, double period);
+/* Shorter; of equal ones, what streams less. */
+bool optimal_better(const struct search *s,
+	const struct optimal_choice *a, const struct optimal_choice *b);
+/* The period of s->now; INFINITY if it is above limit. */
+void optimal_try(struct search *s, double limit);
+/* Chunks that the choice's bytes take, and pads that these need. */
+uint64_t optimal_positions(const struct search *s,
+	const struct optimal_choice *c);
+uint64_t optimal_pads(const struct optimal_choice *c, uint64_t used);
+
 /*
  * The best choice for residents that need to give up `need` (> 0) bytes net of
  * the pool.  effort 0: seeds only, for many calls in a row; 1: all.
@@ -120,5 +150,12 @@ bool optimal_seed(struct optimal_seeder *s, struct optimal_choice *c,
  */
 enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
 	int effort, struct optimal_choice *best);
+
+/* ---- optimal_move.c ---- */
+
+/* Betters s->top. */
+void optimal_moves(struct search *s);
+/* The best of s->top, of which there is one. */
+uint32_t optimal_shortest(const struct search *s);
 
 #endif

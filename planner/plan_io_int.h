@@ -6,6 +6,7 @@
 #ifndef BALLAST_PLANNER_PLAN_IO_INT_H
 #define BALLAST_PLANNER_PLAN_IO_INT_H
 
+#include "planner/plan_int.h"
 #include "planner/plan_io.h"
 #include "planner/plan_text.h"
 
@@ -85,6 +86,26 @@ void plan_io_unknown(struct plan_io_doc *d, struct json_object *o,
 /* plan_io_profile.c: from a member of a plan, or the whole file. */
 void plan_io_read_profile(struct plan_io_doc *d, struct json_object *o,
 	struct plan_profile *out);
+
+/* ---- plan_io_plan.c, plan_io_pool.c ---- */
+
+/* A plan being read, with the names of its profile. */
+struct plan_io_reader {
+	struct plan_io_doc *d;
+	struct plan_file *f;
+	const struct layer_statistics *layers;
+	uint32_t nr_layers;
+	struct plan_ids labels;		/* hash to layer */
+	struct plan_ids tensors;	/* id to a number in at */
+	const struct tensor_statistics **at;
+	uint64_t *copied;		/* by slot: bytes */
+	uint64_t total;			/* of all entries */
+};
+
+/* A member that is a layer's label or number; false: it is neither. */
+bool plan_io_layer_member(struct plan_io_reader *r, struct json_object *o,
+	const char *key, bool must, uint32_t *out);
+void plan_io_read_pool(struct plan_io_reader *r, struct json_object *top);
 
 /* ---- plan_io_print.c ---- */
 

@@ -16,7 +16,6 @@
 #include "planner/timeline.h"
 
 #define MOST_BLOCKS (1u << 24)
-#define MOST_CHUNKS (1u << 30)
 
 static const char *const top_keys[] = {
 	"ballast_plan", "strategy", "selected_strategy_name", "params",
@@ -34,29 +33,9 @@ static const char *const block_keys[] = {
 static const char *const transfer_keys[] = {
 	"slot", "compute", "block", "bytes", NULL,
 };
-static const char *const pool_keys[] = {
-	"chunk_bytes", "nr_chunks", "positions", "pad_positions", "peak_bytes",
-	"streamed_bytes", "places", "pieces", NULL,
-};
-static const char *const place_keys[] = {
-	"layer", "position", "chunks", "bytes", NULL,
-};
-static const char *const piece_keys[] = { "place", "offset", "length", NULL };
 static const char *const score_keys[] = {
 	"name", "peak_memory_bytes", "estimated_overhead",
 	"consecutive_violations", "is_valid", NULL,
-};
-
-struct reader {
-	struct plan_io_doc *d;
-	struct plan_file *f;
-	const struct layer_statistics *layers;
-	uint32_t nr_layers;
-	struct plan_ids labels;		/* hash to layer */
-	struct plan_ids tensors;	/* id to a number in at */
-	const struct tensor_statistics **at;
-	uint64_t *copied;		/* by slot: bytes */
-	uint64_t total;			/* of all entries */
 };
 
 /* ---- names of the profile ---- */
@@ -70,7 +49,7 @@ static int64_t label_hash(const char *label)
 	return (int64_t)x;
 }
 
-static bool reader_init(struct reader *r)
+static bool reader_init(struct plan_io_reader *r)
 {
 	size_t nr = 0, n = 0;
 
@@ -104,8 +83,8 @@ static bool reader_init(struct reader *r)
 	return true;
 }
 
-static bool layer_of(struct reader *r, struct json_object *v, const char *what,
-	uint32_t *out)
+static bool layer_of(struct plan_io_reader *r, struct json_object *v,
+	const char *what,	uint32_t *out)
 {
 	const char *label;
 	uint32_t at;
@@ -126,7 +105,7 @@ static bool layer_of(struct reader *r, struct json_object *v, const char *what,
 	return false;
 }
 
-static bool layer_member(struct reader *r, struct json_object *o,
+bool plan_io_layer_member(struct plan_io_reader *r, struct json_object *o,
 	const char *key, bool must, uint32_t *out)
 {
 	struct json_object *v;
@@ -137,7 +116,7 @@ static bool layer_member(struct reader *r, struct json_object *o,
 
 /* ---- strategy_map ---- */
 
-static void read_entry(struct reader *r, struct json_object *o,
+static void read_entry(struct plan_io_reader *r, struct json_object *o,
 	struct plan_entry *e)
 {
 	struct plan_io_doc *d = r->d;
@@ -172,14 +151,14 @@ static void read_entry(struct reader *r, struct json_object *o,
 	plan_io_unknown(d, o, entry_keys, NULL, PLAN_IO_TOP, 0, 0);
 }
 
-static void read_slot(struct reader *r, struct json_object *o,
+static void read_slot(struct plan_io_reader *r, struct json_object *o,
 	struct plan_slot *s, bool *taken)
 {
 	struct plan_io_doc *d = r->d;
 	struct json_object *list, *item;
 	struct plan_entry *e;
 
-	if (!layer_member(r, o, "slot", true, &s->slot))
+	if (!plan_io_layer_member(r, o, "slot", true, &s->slot))
 		return;
 	if (taken[s->slot]) {
 		plan_io_bad(d, o, "slot \"%.80s\" stands twice",
@@ -204,7 +183,7 @@ static void read_slot(struct reader *r, struct json_object *o,
 	plan_io_unknown(d, o, slot_keys, NULL, PLAN_IO_TOP, 0, 0);
 }
 
-static void read_map(struct reader *r, struct json_object *o)
+static void read_map(struct plan_io_reader *r, struct json_object *o)
 {
 	struct strategy_map *m = &r->f->result.strategy_map;
 	struct plan_io_doc *d = r->d;
@@ -239,7 +218,7 @@ struct blocks {
 	struct plan_block_slots *lists;
 };
 
-static void read_sizes(struct reader *r, struct json_object *o,
+static void read_sizes(struct plan_io_reader *r, struct json_object *o,
 	struct blocks *b)
 {
 	struct json_object *list;
@@ -258,15 +237,15 @@ static void read_sizes(struct reader *r, struct json_object *o,
 			INT64_MAX, &b->sizes[i]);
 }
 
-static void read_transfer(struct reader *r, struct json_object *o,
+static void read_transfer(struct plan_io_reader *r, struct json_object *o,
 	struct blocks *b, uint32_t k)
 {
 	struct plan_io_doc *d = r->d;
 	uint64_t have;
 
 	b->compute[k] = PLAN_NONE;
-	layer_member(r, o, "slot", true, &b->slots[k]);
-	layer_member(r, o, "compute", false, &b->compute[k]);
+	plan_io_layer_member(r, o, "slot", true, &b->slots[k]);
+	plan_io_layer_member(r, o, "compute", false, &b->compute[k]);
 	plan_io_nr(d, o, "block", true, MOST_BLOCKS, &b->ids[k]);
 	plan_io_whole(d, o, "bytes", true, INT64_MAX, &b->bytes[k]);
 	if (d->err)
@@ -285,7 +264,7 @@ static void read_transfer(struct reader *r, struct json_object *o,
 	plan_io_unknown(d, o, transfer_keys, NULL, PLAN_IO_TOP, 0, 0);
 }
 
-static void read_transfers(struct reader *r, struct json_object *o,
+static void read_transfers(struct plan_io_reader *r, struct json_object *o,
 	struct blocks *b)
 {
 	const struct strategy_map *m = &r->f->result.strategy_map;
@@ -316,7 +295,7 @@ static void read_transfers(struct reader *r, struct json_object *o,
 			"%" PRIu32 " transfers are listed", want, nr);
 }
 
-static void read_lists(struct reader *r, struct json_object *o,
+static void read_lists(struct plan_io_reader *r, struct json_object *o,
 	struct blocks *b)
 {
 	struct json_object *list, *inner;
@@ -352,7 +331,7 @@ static void read_lists(struct reader *r, struct json_object *o,
 	}
 }
 
-static void read_blocks(struct reader *r, struct json_object *top)
+static void read_blocks(struct plan_io_reader *r, struct json_object *top)
 {
 	struct blocks *b = plan_arena_alloc(r->d->arena, 1, sizeof(*b));
 	struct json_object *o;
@@ -376,179 +355,6 @@ static void read_blocks(struct reader *r, struct json_object *top)
 	b->data.block_sizes = b->sizes;
 	b->data.allocation_ordered = b->lists;
 	r->f->result.block_data = &b->data;
-}
-
-/* ---- pool ---- */
-
-static void read_places(struct reader *r, struct json_object *o,
-	struct plan_pool *pool)
-{
-	struct plan_io_doc *d = r->d;
-	struct json_object *list, *item;
-	struct plan_place *p;
-	uint64_t at = 0, bytes = 0;
-
-	if (!plan_io_array(d, o, "places", true, &list, &pool->nr_places))
-		return;
-	p = plan_arena_alloc(d->arena, pool->nr_places, sizeof(*p));
-	if (!p) {
-		plan_io_no_memory(d);
-		return;
-	}
-	pool->places = p;
-	for (uint32_t i = 0; i < pool->nr_places && !d->err; i++, p++) {
-		item = plan_io_item_object(d, list, i);
-		if (!item)
-			return;
-		layer_member(r, item, "layer", true, &p->layer);
-		plan_io_whole(d, item, "position", true, INT64_MAX,
-			&p->position);
-		plan_io_nr(d, item, "chunks", true, MOST_CHUNKS, &p->chunks);
-		plan_io_whole(d, item, "bytes", true, INT64_MAX, &p->bytes);
-		plan_io_unknown(d, item, place_keys, NULL, PLAN_IO_TOP, 0, 0);
-		if (d->err)
-			return;
-		if (i > 0 && p->layer <= p[-1].layer)
-			plan_io_bad(d, item, "places must be in the order of "
-				"layers, one for each");
-		else if (p->position < at || p->position > pool->positions ||
-			 p->chunks > pool->positions - p->position)
-			plan_io_bad(d, item, "the place overlaps another or "
-				"ends behind the last position");
-		else if (!p->chunks || p->chunks > pool->nr_chunks ||
-			 !p->bytes ||
-			 (p->bytes - 1) / pool->chunk_bytes != p->chunks - 1)
-			plan_io_bad(d, item, "\"chunks\" is not what \"bytes\" "
-				"takes, or more than the pool has");
-		at = p->position + p->chunks;
-		bytes += p->bytes;
-		if (bytes > INT64_MAX)
-			plan_io_bad(d, item, "more bytes than any machine has");
-	}
-}
-
-static void read_pieces(struct reader *r, struct json_object *o,
-	struct plan_pool *pool)
-{
-	struct plan_io_doc *d = r->d;
-	struct json_object *list, *item;
-	struct plan_piece *p;
-	uint32_t place = 0;
-	uint64_t at = 0;
-
-	if (!plan_io_array(d, o, "pieces", true, &list, &pool->nr_pieces))
-		return;
-	p = plan_arena_alloc(d->arena, pool->nr_pieces, sizeof(*p));
-	if (!p) {
-		plan_io_no_memory(d);
-		return;
-	}
-	pool->pieces = p;
-	for (uint32_t i = 0; i < pool->nr_pieces && !d->err; i++, p++) {
-		item = plan_io_item_object(d, list, i);
-		if (!item)
-			return;
-		plan_io_nr(d, item, "place", true, UINT32_MAX - 1, &p->place);
-		plan_io_whole(d, item, "offset", true, INT64_MAX, &p->offset);
-		plan_io_whole(d, item, "length", true, INT64_MAX, &p->length);
-		plan_io_unknown(d, item, piece_keys, NULL, PLAN_IO_TOP, 0, 0);
-		if (d->err)
-			return;
-		/* In order and without gaps: every byte once. */
-		if (p->place != place || place >= pool->nr_places ||
-		    p->offset != at || !p->length ||
-		    p->length > pool->places[place].bytes - at) {
-			plan_io_bad(d, item, "pieces must cover the places one "
-				"after the other, without gaps");
-			return;
-		}
-		at += p->length;
-		if (at == pool->places[place].bytes) {
-			at = 0;
-			place++;
-		}
-	}
-	if (!d->err && place != pool->nr_places)
-		plan_io_bad(d, list, "pieces are missing for place %" PRIu32,
-			place);
-}
-
-/* Places and slots of the map are the same transfers in the same order. */
-static void check_pool(struct reader *r, struct json_object *o,
-	struct plan_pool *pool)
-{
-	const struct strategy_map *m = &r->f->result.strategy_map;
-	uint64_t chunks = 0, bytes = 0;
-	uint32_t p = 0;
-
-	for (uint32_t i = 0; i < pool->nr_places; i++) {
-		chunks += pool->places[i].chunks;
-		bytes += pool->places[i].bytes;
-	}
-	if (pool->positions - chunks != pool->pad_positions)
-		plan_io_bad(r->d, o, "\"pad_positions\" is not what the places "
-			"leave");
-	if (bytes != pool->streamed_bytes)
-		plan_io_bad(r->d, o, "\"streamed_bytes\" is not the sum of the "
-			"places");
-	for (uint32_t i = 0; i < m->nr && !r->d->err; i++) {
-		uint64_t have = plan_slot_bytes(&m->slots[i]);
-
-		if (!have)
-			continue;
-		if (p >= pool->nr_places || pool->places[p].bytes != have)
-			plan_io_bad(r->d, o, "place %" PRIu32 " and slot "
-				"\"%.80s\" do not agree", p,
-				r->layers[m->slots[i].slot].label);
-		p++;
-	}
-	if (!r->d->err && p != pool->nr_places)
-		plan_io_bad(r->d, o, "places without a slot");
-}
-
-static void read_pool(struct reader *r, struct json_object *top)
-{
-	struct plan_pool *pool = plan_arena_alloc(r->d->arena, 1,
-		sizeof(*pool));
-	struct plan_io_doc *d = r->d;
-	struct json_object *o;
-	uint64_t room;
-
-	if (!plan_io_object(d, top, "pool", false, &o))
-		return;
-	if (!pool) {
-		plan_io_no_memory(d);
-		return;
-	}
-	plan_io_whole(d, o, "chunk_bytes", true, INT64_MAX,
-		&pool->chunk_bytes);
-	plan_io_nr(d, o, "nr_chunks", true, MOST_CHUNKS, &pool->nr_chunks);
-	plan_io_whole(d, o, "positions", true, INT64_MAX, &pool->positions);
-	plan_io_whole(d, o, "pad_positions", true, INT64_MAX,
-		&pool->pad_positions);
-	plan_io_whole(d, o, "peak_bytes", true, INT64_MAX, &pool->peak_bytes);
-	plan_io_whole(d, o, "streamed_bytes", true, INT64_MAX,
-		&pool->streamed_bytes);
-	if (!d->err && (!pool->chunk_bytes ||
-	    __builtin_mul_overflow(pool->chunk_bytes, pool->nr_chunks, &room) ||
-	    room > INT64_MAX))
-		plan_io_bad(d, o, "chunk_bytes must be above 0 and the pool "
-			"smaller");
-	/* Whole turns of the ring, and no turn of nothing but pads. */
-	if (!d->err && (pool->nr_chunks ? pool->positions % pool->nr_chunks ||
-			pool->pad_positions > pool->positions ||
-			pool->pad_positions / 4 > pool->positions -
-			pool->pad_positions : pool->positions != 0))
-		plan_io_bad(d, o, "\"positions\" must be a multiple of "
-			"\"nr_chunks\", not most of them pads");
-	if (!d->err)
-		read_places(r, o, pool);
-	if (!d->err)
-		read_pieces(r, o, pool);
-	if (!d->err)
-		check_pool(r, o, pool);
-	plan_io_unknown(d, o, pool_keys, NULL, PLAN_IO_TOP, 0, 0);
-	r->f->result.pool = pool;
 }
 
 /* ---- the rest ---- */
@@ -706,7 +512,7 @@ int plan_io_parse_plan(struct plan_io *io, const char *text, size_t len,
 	struct plan_file *out)
 {
 	struct plan_io_doc d;
-	struct reader r = { .d = &d, .f = out };
+	struct plan_io_reader r = { .d = &d, .f = out };
 
 	memset(out, 0, sizeof(*out));
 	if (!plan_io_open(&d, io, text, len, arena))
@@ -723,7 +529,7 @@ int plan_io_parse_plan(struct plan_io *io, const char *text, size_t len,
 		if (!d.err)
 			read_blocks(&r, d.root);
 		if (!d.err)
-			read_pool(&r, d.root);
+			plan_io_read_pool(&r, d.root);
 		plan_io_unknown(&d, d.root, top_keys, &out->extras,
 			PLAN_IO_TOP, 0, 0);
 	}
