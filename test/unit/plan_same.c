@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/timeline.h"
+
 static void same_score(const struct strategy_score *a,
 	const struct strategy_score *b)
 {
