@@ -43,7 +43,7 @@ struct optimal_choice {
 	enum optimal_seed seed;	/* where it came from */
 	bool split;		/* copies are cut where the ring makes them wait */
 	uint64_t *bytes;	/* by layer */
-	uint32_t *pads;		/* by layer: unused positions before it */
+	uint32_t *pads;		/* by layer: unused positions before it, < ring */
 	uint64_t streamed;	/* sum of bytes */
 	double period_ms;
 	double bound_ms;	/* of the search; 0: it needed none */
@@ -141,6 +141,7 @@ void optimal_try(struct search *s, double limit);
 /* Chunks that the choice's bytes take, and pads that these need. */
 uint64_t optimal_positions(const struct search *s,
 	const struct optimal_choice *c);
+uint64_t optimal_chunks(const struct optimal_choice *c, uint32_t i);
 uint64_t optimal_pads(const struct optimal_choice *c, uint64_t used);
 
 /*

@@ -53,6 +53,43 @@ static bool move_pads(struct search *s, struct optimal_choice *c)
 	return true;
 }
 
+static uint64_t sum_of_pads(const struct search *s,
+	const struct optimal_choice *c)
+{
+	uint64_t pads = 0;
+
+	for (uint32_t i = 0; i < s->m->nr; i++)
+		pads += c->pads[i];
+	return pads;
+}
+
+/*
+ * Other addresses for the layers of a part of the iteration: pads before it,
+ * and around the ring back to where the next part was.  Any address can be had.
+ */
+static bool move_addresses(struct search *s, struct optimal_choice *c)
+{
+	uint32_t nr = s->m->nr, from = pick(s, nr), to, by;
+
+	if (c->ring < 2 || c->unit != c->chunk)
+		return false;
+	to = (from + 1 + (pick(s, 2) ? 0 : pick(s, nr))) % nr;
+	if (from == to)
+		return false;
+	by = 1 + pick(s, c->ring - 1);
+	if (pick(s, 4)) {
+		by = 1u << pick(s, 7);
+		if (by >= c->ring)
+			return false;
+		if (pick(s, 2))
+			by = c->ring - by;
+	}
+	c->pads[from] = (uint32_t)(((uint64_t)c->pads[from] + by) % c->ring);
+	c->pads[to] = (uint32_t)(((uint64_t)c->pads[to] + c->ring - by) %
+		c->ring);
+	return sum_of_pads(s, c) <= PLAN_MOST_PADS * optimal_positions(s, c);
+}
+
 static bool move_bytes(struct search *s, struct optimal_choice *c)
 {
 	const struct optimal_model *m = s->m;
@@ -109,10 +146,32 @@ static void gather_pads(struct search *s, struct optimal_choice *c)
 	c->pads[at] = (uint32_t)optimal_pads(c, optimal_positions(s, c));
 }
 
+/*
+ * After the ring has changed from `old`: layers keep their distance from the one
+ * before, and one of them makes up the difference.
+ */
+static void keep_pads(struct search *s, struct optimal_choice *c, uint32_t old)
+{
+	uint32_t nr = s->m->nr, at = pick(s, nr);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		uint32_t back = c->pads[i] > old / 2 ? old - c->pads[i] : 0;
+
+		if (back > 0)
+			c->pads[i] = c->ring - back % c->ring;
+		c->pads[i] %= c->ring;
+		if (i != at)
+			sum += c->pads[i];
+	}
+	c->pads[at] = (uint32_t)optimal_pads(c, optimal_positions(s, c) + sum);
+}
+
 /* Another ring size; layers give or take what the pool needs. */
 static bool move_ring(struct search *s, struct optimal_choice *c)
 {
-	uint32_t nr = s->m->nr, step = 1u << pick(s, 7);
+	uint32_t nr = s->m->nr, step = 1u << pick(s, 7), old = c->ring;
+	bool keeps = sum_of_pads(s, c) >= c->ring;
 	uint64_t want;
 
 	if (c->unit != c->chunk || (step >= c->ring && step > 1))
@@ -155,7 +214,10 @@ static bool move_ring(struct search *s, struct optimal_choice *c)
 		c->bytes[i] -= less;
 		c->streamed -= less;
 	}
-	gather_pads(s, c);
+	if (keeps)
+		keep_pads(s, c, old);
+	else
+		gather_pads(s, c);
 	return c->streamed >= want;
 }
 
@@ -165,8 +227,9 @@ static bool move(struct search *s, struct optimal_choice *c)
 	case 0:
 		return move_ring(s, c);
 	case 1:
-	case 2:
 		return move_pads(s, c);
+	case 2:
+		return pick(s, 2) ? move_pads(s, c) : move_addresses(s, c);
 	default:
 		return move_bytes(s, c);
 	}
@@ -209,10 +272,9 @@ static void improve(struct search *s, struct optimal_choice *c, uint32_t trials)
 /* All pads before one layer, at up to 24 of them. */
 static void scan_pads(struct search *s, struct optimal_choice *c)
 {
-	uint32_t nr = s->m->nr, step = nr > 24 ? nr / 24 : 1, pads = 0;
+	uint32_t nr = s->m->nr, step = nr > 24 ? nr / 24 : 1, pads;
 
-	for (uint32_t i = 0; i < nr; i++)
-		pads += c->pads[i];
+	pads = (uint32_t)(sum_of_pads(s, c) % c->ring);
 	if (pads == 0)
 		return;
 	for (uint32_t i = 0; i < nr; i += step) {

@@ -13,6 +13,7 @@
 /* Nodes visited by one search; large models make do with fewer. */
 #define WORK(nr) ((nr) > 250 ? 220000 : 600000)
 #define MAX_SIZES 400
+#define FEW_TURNS 12
 
 static enum plan_status search_init(struct search *s,
 	const struct optimal_model *m, uint64_t need, int effort,
@@ -109,7 +110,7 @@ void optimal_try(struct search *s, double limit)
 	s->work -= s->m->nr + s->trial.nr_pieces;
 }
 
-static uint64_t chunks_of(const struct optimal_choice *c, uint32_t i)
+uint64_t optimal_chunks(const struct optimal_choice *c, uint32_t i)
 {
 	return (c->bytes[i] + c->chunk - 1) / c->chunk;
 }
@@ -120,7 +121,7 @@ uint64_t optimal_positions(const struct search *s,
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < s->m->nr; i++)
-		sum += chunks_of(c, i);
+		sum += optimal_chunks(c, i);
 	return sum;
 }
 
@@ -138,11 +139,36 @@ static void spread_pads(struct search *s, struct optimal_choice *c,
 	for (uint32_t i = 0; i < s->m->nr; i++) {
 		uint64_t due;
 
-		run += chunks_of(c, i);
+		run += optimal_chunks(c, i);
 		due = used ? pads * run / used : 0;
 		c->pads[i] = (uint32_t)(due - put);
 		put = due;
 	}
+}
+
+/*
+ * The other way round: each layer begins a little before the end of the one
+ * before it, so that no pads are left.  With few turns that costs less.
+ */
+static bool spread_back(struct search *s, struct optimal_choice *c,
+	uint64_t used)
+{
+	uint64_t pads = optimal_pads(c, used), back = c->ring - pads;
+	uint64_t run = 0, put = 0;
+
+	if (pads == 0 || used > (uint64_t)FEW_TURNS * c->ring ||
+		s->m->nr * (uint64_t)c->ring > PLAN_MOST_PADS * used ||
+		c->unit != c->chunk)
+		return false;
+	for (uint32_t i = 0; i < s->m->nr; i++) {
+		uint64_t due;
+
+		run += optimal_chunks(c, i);
+		due = back * run / used;
+		c->pads[i] = (uint32_t)((c->ring - (due - put)) % c->ring);
+		put = due;
+	}
+	return true;
 }
 
 /* Streams a few chunks more instead of leaving pads; false if there is no room. */
@@ -193,6 +219,11 @@ static bool try_seeds(struct search *s, uint64_t chunk, uint32_t ring,
 		optimal_try(s, limit_of(s));
 		keep(s);
 		lossless |= optimal_lossless(s, c->period_ms);
+		if (!lossless && spread_back(s, c, used)) {
+			optimal_try(s, limit_of(s));
+			keep(s);
+			lossless |= optimal_lossless(s, c->period_ms);
+		}
 		pads = optimal_pads(c, used);
 		if (lossless || pads == 0 || pads * 50 > used ||
 			unit != chunk || !fill_pads(s, c, used))

@@ -69,14 +69,48 @@ static void read_places(struct plan_io_reader *r, struct json_object *o,
 	}
 }
 
+static int by_offset(const void *a, const void *b)
+{
+	const struct plan_piece *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Place after place; within one in any order, but every byte once. */
+static void check_pieces(struct plan_io_reader *r, struct json_object *list,
+	const struct plan_pool *pool)
+{
+	struct plan_piece *sorted = plan_arena_alloc(r->d->arena,
+		(size_t)pool->nr_pieces + 1, sizeof(*sorted));
+	uint32_t i = 0, first, place;
+	uint64_t at;
+
+	if (!sorted) {
+		plan_io_no_memory(r->d);
+		return;
+	}
+	for (place = 0; place < pool->nr_places; place++) {
+		for (first = i; i < pool->nr_pieces &&
+			pool->pieces[i].place == place; i++)
+			sorted[i] = pool->pieces[i];
+		qsort(&sorted[first], i - first, sizeof(*sorted), by_offset);
+		for (at = 0; first < i && sorted[first].offset == at; first++)
+			at += sorted[first].length;
+		if (first < i || at != pool->places[place].bytes)
+			break;
+	}
+	if (place < pool->nr_places || i < pool->nr_pieces)
+		plan_io_bad(r->d, list, "pieces must cover the places one "
+			"after the other, each byte once; those of place %"
+			PRIu32 " do not", place);
+}
+
 static void read_pieces(struct plan_io_reader *r, struct json_object *o,
 	struct plan_pool *pool)
 {
 	struct plan_io_doc *d = r->d;
 	struct json_object *list, *item;
 	struct plan_piece *p;
-	uint32_t place = 0;
-	uint64_t at = 0;
 
 	if (!plan_io_array(d, o, "pieces", true, &list, &pool->nr_pieces))
 		return;
@@ -96,23 +130,16 @@ static void read_pieces(struct plan_io_reader *r, struct json_object *o,
 		plan_io_unknown(d, item, piece_keys, NULL, PLAN_IO_TOP, 0, 0);
 		if (d->err)
 			return;
-		/* In order and without gaps: every byte once. */
-		if (p->place != place || place >= pool->nr_places ||
-		    p->offset != at || !p->length ||
-		    p->length > pool->places[place].bytes - at) {
-			plan_io_bad(d, item, "pieces must cover the places one "
-				"after the other, without gaps");
+		if (p->place >= pool->nr_places || !p->length ||
+		    p->offset >= pool->places[p->place].bytes ||
+		    p->length > pool->places[p->place].bytes - p->offset) {
+			plan_io_bad(d, item, "the piece is not a part of a "
+				"place");
 			return;
 		}
-		at += p->length;
-		if (at == pool->places[place].bytes) {
-			at = 0;
-			place++;
-		}
 	}
-	if (!d->err && place != pool->nr_places)
-		plan_io_bad(d, list, "pieces are missing for place %" PRIu32,
-			place);
+	if (!d->err)
+		check_pieces(r, list, pool);
 }
 
 /* Places and slots of the map are the same transfers in the same order. */
@@ -176,10 +203,10 @@ void plan_io_read_pool(struct plan_io_reader *r, struct json_object *top)
 	    room > INT64_MAX))
 		plan_io_bad(d, o, "chunk_bytes must be above 0 and the pool "
 			"smaller");
-	/* Whole turns of the ring, and no turn of nothing but pads. */
+	/* Whole turns of the ring, and not too many of nothing but pads. */
 	if (!d->err && (pool->nr_chunks ? pool->positions % pool->nr_chunks ||
 			pool->pad_positions > pool->positions ||
-			pool->pad_positions / 4 > pool->positions -
+			pool->pad_positions / PLAN_MOST_PADS > pool->positions -
 			pool->pad_positions : pool->positions != 0))
 		plan_io_bad(d, o, "\"positions\" must be a multiple of "
 			"\"nr_chunks\", not most of them pads");

@@ -19,7 +19,7 @@ struct ring_piece {
 
 /*
  * Cuts each place's bytes where the bytes that they overwrite pass from one
- * layer to the next (split), or not at all.  pieces: room for
+ * layer to the next (split), or not at all; in the order of the releases.  pieces: room for
  * ring_max_pieces().  Returns how many were written.
  */
 uint32_t ring_pieces(const struct plan_pool *pool, uint32_t nr_layers,

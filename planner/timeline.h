@@ -44,9 +44,13 @@ void timeline_link_below(const struct timeline_link *link, double *latency_ms,
  * each beginning a chunk, have positions 0, 1, ... of an iteration; a position
  * lies in chunk (position mod nr_chunks).  Unused positions ("pads") before some
  * layers make the number of positions a multiple of nr_chunks, so that a layer's
- * place is the same in every iteration.  One chunk: serial operation.  As many
- * chunks as blocks and one position for each layer: equal blocks in turn.
+ * place is the same in every iteration.  With nearly a turn of pads a layer
+ * begins before the end of the last one: any address can be had.  One chunk:
+ * serial operation.  As many chunks as blocks and one position for each layer:
+ * equal blocks in turn.
  */
+#define PLAN_MOST_PADS 16	/* for each position that is used */
+
 struct plan_place {
 	uint32_t layer;
 	uint32_t chunks;	/* positions it takes */
@@ -54,7 +58,10 @@ struct plan_place {
 	uint64_t bytes;		/* the first ones of the layer's streamable bytes */
 };
 
-/* One copy: bytes [offset, offset + length) of a place. */
+/*
+ * One copy: bytes [offset, offset + length) of a place.  Those of a place follow
+ * each other, in any order.
+ */
 struct plan_piece {
 	uint32_t place;
 	uint64_t offset, length;

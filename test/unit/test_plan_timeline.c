@@ -108,11 +108,29 @@ static void random_blocks(struct random_plan *p)
 	p->result.block_data = &p->blocks;
 }
 
+/* The copies for a place need not be in the order of its bytes. */
+static void swap_pieces(struct random_plan *p, uint32_t place, uint32_t end)
+{
+	uint32_t first = end, a, b;
+
+	while (first > 0 && p->pieces[first - 1].place == place)
+		first--;
+	a = first + pick(end - first);
+	b = first + pick(end - first);
+	if (pick(2)) {
+		struct plan_piece piece = p->pieces[a];
+
+		p->pieces[a] = p->pieces[b];
+		p->pieces[b] = piece;
+	}
+}
+
 static void random_ring(struct random_plan *p)
 {
 	struct plan_pool *pool = &p->pool;
 	uint32_t nr = p->in.nr_layers, n = 0, k = 0, most = 1 + pick(6);
 	uint64_t at = 0;
+	bool jumps = pick(2);
 
 	pool->chunk_bytes = 1 + pick(4);
 	pool->nr_chunks = most + pick(8);
@@ -124,6 +142,9 @@ static void random_ring(struct random_plan *p)
 			continue;
 		if (pick(5) == 0)
 			at += pick(4);
+		/* As far as that: any address. */
+		if (jumps && pick(2))
+			at += pick(2 * pool->nr_chunks);
 		s->layer = i;
 		s->chunks = 1 + pick(most);
 		s->position = at;
@@ -139,6 +160,7 @@ static void random_ring(struct random_plan *p)
 			p->pieces[k++] = (struct plan_piece){ n, cut, len };
 			cut += len;
 		}
+		swap_pieces(p, n, k);
 		p->slots[n] = (struct plan_slot){ (i + nr - 1) % nr, 1,
 			&p->entries[n] };
 		n++;
