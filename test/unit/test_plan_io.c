@@ -429,7 +429,11 @@ START_TEST(test_wrong_plans)
 	plan_refused(text, "\"position\": 0", "\"position\": 1", 0,
 		"overlaps");
 	plan_refused(text, "\"place\": 1", "\"place\": 2", 0,
-		"one after the other");
+		"each byte once");
+	plan_refused(text, "\"pieces\": [", "\"pieces\": [{\"place\": 0, "
+		"\"offset\": 0, \"length\": 1},", 0, "each byte once");
+	plan_refused(text, "\"place\": 0, \"offset\": 0",
+		"\"place\": 0, \"offset\": 1", 0, "not a part of a place");
 	plan_refused(text, "\"streamed_bytes\": ", "\"streamed_bytes\": 1", 0,
 		"sum of the places");
 	plan_refused(text, "\"margin\": 0.05", "\"margin\": 2", 0, "margin");
