@@ -101,6 +101,10 @@ STATE_SRCS := \
 	shim/issue_vmm.c \
 	shim/kernarg.c \
 	shim/mover.c \
+	shim/observe.c \
+	shim/observe_backbone.c \
+	shim/observe_profile.c \
+	shim/observe_set.c \
 	shim/page_set.c \
 	shim/pool.c \
 	shim/section.c \
@@ -150,6 +154,7 @@ PLANNER_SRCS := \
 	planner/plan_input.c \
 	planner/plan_interp.c \
 	planner/plan_knapsack.c \
+	planner/plan_math.c \
 	planner/plan_search.c \
 	planner/plan_selection.c \
 	planner/plan_simple.c \
@@ -174,6 +179,9 @@ PLAN_IO_SRCS := \
 	planner/plan_json.c \
 	planner/plan_text.c \
 	# EOL
+
+# What of the planner the library has: no files.
+SHIM_PLANNER_SRCS := $(PLANNER_SRCS) planner/plan_text.c
 
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
@@ -318,8 +326,11 @@ UNIT := \
 	test_kernarg \
 	test_lock \
 	test_log \
+	test_observe \
+	test_observe_random \
 	test_page_set \
 	test_plan_io \
+	test_plan_math \
 	test_plan_optimal \
 	test_plan_parts \
 	test_plan_property \
@@ -439,7 +450,8 @@ $(call obj,shim/resolve.c): OBJ_CFLAGS += $(if $(SAN),-fno-sanitize=all)
 
 # ---- the library -------------------------------------------------------------
 
-$(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(DISPATCH_ASM)) shim/shim.map
+$(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(SHIM_PLANNER_SRCS) \
+		$(DISPATCH_ASM)) shim/shim.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -o $@ $(filter %.o,$^) $(LD_SAN) $(DEFS) \
@@ -497,6 +509,10 @@ UNIT_OBJS_test_alloc := shim/lock.c shim/log.c
 UNIT_OBJS_test_conf := shim/conf.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
+OBSERVE_OBJS := shim/observe.c shim/observe_backbone.c shim/observe_profile.c \
+	shim/observe_set.c
+UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
+UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 # Without it the tests do without the linear program.

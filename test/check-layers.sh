@@ -29,7 +29,7 @@ section page_set
 =tenancy tenancy_int tenancy_part pool pool_int fetch demote fix
 =vmm vmm_int vmm_map vmm_native
 capture
-observe
+=observe observe_int observe_set observe_backbone observe_profile
 trust
 phase
 =issue issue_int issue_mem issue_pointer issue_touch issue_vmm
@@ -107,7 +107,8 @@ cat "$tmp/deps" "$tmp/calls" | awk -v order="$tmp/order" '
 	{
 		if (!known($1))
 			next
-		if ($2 ~ /^planner\/planner\.h$/ && place[stem($1)] > 2)
+		if ($2 ~ /^planner\/(planner\.h|plan_(status|params)\.def)$/ &&
+				place[stem($1)] > 2)
 			next
 		if ($2 !~ /^shim\//) {
 			print $1 ": may not use " $2
