@@ -64,6 +64,19 @@ static int nearest(double x)
 	return (int)(x < 0 ? x - 0.5 : x + 0.5);
 }
 
+OWN double trunc(double x)
+{
+	return x < 0 ? ceil(x) : floor(x);
+}
+
+/* Half goes to the even one: above 2^52 there is nothing but whole numbers. */
+OWN double rint(double x)
+{
+	if (!(x > -0x1p52 && x < 0x1p52))
+		return x;
+	return x < 0 ? -((0x1p52 - x) - 0x1p52) : (0x1p52 + x) - 0x1p52;
+}
+
 /* ---- exponential and logarithm ---- */
 
 static double exp_of(long double x)
@@ -122,6 +135,14 @@ static long double log_of(double x)
 		k * LN2_LOW);
 }
 
+/* Also what does not fit a double: the rest is tiny beside it. */
+static long double log_of_long(long double x)
+{
+	double d = (double)x;
+
+	return log_of(d) + (x - d) / d;
+}
+
 OWN double exp(double x)
 {
 	return x != x ? x : exp_of(x);
@@ -157,6 +178,24 @@ OWN double pow(double x, double y)
 	    floor(half) != half)
 		return -r;
 	return r;
+}
+
+/* Stirling's series, from 16 on; below by the recurrence.  x > 0 only. */
+OWN double lgamma_r(double x, int *sign)
+{
+	long double y = x, product = 1, z, sum;
+
+	*sign = 1;
+	if (!(x > 0 && x < 1e300))
+		return x > 0 ? (double)HUGE_VAL : (double)NAN;
+	for (; y < 16; y++)
+		product *= y;
+	z = 1 / (y * y);
+	sum = (1.0L / 12 - z * (1.0L / 360 - z * (1.0L / 1260 - z *
+		(1.0L / 1680 - z * (1.0L / 1188 - z * 691 / 360360))))) / y;
+	sum += 0.91893853320467274178L - y;	/* half the log of 2 pi */
+	return (double)(sum + (y - 0.5L) * log_of_long(y) -
+		log_of_long(product));
 }
 
 /* ---- sine and cosine; what they lose is |x| / 2^60 ---- */

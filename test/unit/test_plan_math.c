@@ -10,6 +10,9 @@
 #define fmin own_fmin
 #define floor own_floor
 #define ceil own_ceil
+#define trunc own_trunc
+#define rint own_rint
+#define lgamma_r own_lgamma_r
 #define exp own_exp
 #define log own_log
 #define pow own_pow
@@ -20,6 +23,9 @@ double own_fmax(double a, double b);
 double own_fmin(double a, double b);
 double own_floor(double x);
 double own_ceil(double x);
+double own_trunc(double x);
+double own_rint(double x);
+double own_lgamma_r(double x, int *sign);
 double own_exp(double x);
 double own_log(double x);
 double own_pow(double x, double y);
@@ -31,6 +37,9 @@ void own_sincos(double x, double *s, double *c);
 #undef fmin
 #undef floor
 #undef ceil
+#undef trunc
+#undef rint
+#undef lgamma_r
 #undef exp
 #undef log
 #undef pow
@@ -112,6 +121,8 @@ START_TEST(test_edges)
 		compare(&t, own_log(x), log(x));
 		compare(&t, own_floor(x), floor(x));
 		compare(&t, own_ceil(x), ceil(x));
+		compare(&t, own_trunc(x), trunc(x));
+		compare(&t, own_rint(x), rint(x));
 		if (!(fabs(x) > 1e9)) {
 			compare(&t, own_sin(x), sin(x));
 			compare(&t, own_cos(x), cos(x));
@@ -203,8 +214,29 @@ START_TEST(test_whole)
 
 		compare(&t, own_floor(x), floor(x));
 		compare(&t, own_ceil(x), ceil(x));
+		compare(&t, own_trunc(x), trunc(x));
+		compare(&t, own_rint(x), rint(x));
+		x = rint(x) / 2;
+		compare(&t, own_rint(x), rint(x));
 	}
 	ck_assert_int_eq(t.worst, 0);
+}
+END_TEST
+
+START_TEST(test_gamma)
+{
+	int sign;
+
+	for (int i = 0; i < DRAWS / 10; i++) {
+		double x = exp(12 * unit_real() - 4);
+		double libm = lgamma_r(x, &sign), own = own_lgamma_r(x, &sign);
+
+		ck_assert_int_eq(sign, 1);
+		ck_assert_msg(fabs(own - libm) <= 4e-16 * fmax(1, fabs(libm)),
+			"%a", x);
+	}
+	ck_assert(isnan(own_lgamma_r(-1.5, &sign)));
+	ck_assert(isinf(own_lgamma_r(INFINITY, &sign)));
 }
 END_TEST
 
@@ -220,6 +252,7 @@ int main(void)
 	tcase_add_test(t, test_pow);
 	tcase_add_test(t, test_turn);
 	tcase_add_test(t, test_whole);
+	tcase_add_test(t, test_gamma);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }
