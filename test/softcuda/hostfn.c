@@ -96,11 +96,24 @@ static bool may_end(struct op *op)
 	return ((struct hostfn *)op)->done;
 }
 
+static uint64_t ended_ns;
+
+static void finish(struct op *op)
+{
+	ended_ns = op->end_ns;
+}
+
+uint64_t hostfn_ended_ns(void)
+{
+	return ended_ns;
+}
+
 static const struct op_type hostfn_type = {
 	.name = "host function",
 	.engine = ENGINE_HOST,
 	.start = start,
 	.may_end = may_end,
+	.finish = finish,
 };
 
 static CUresult launch(struct context *ctx, CUstream stream,

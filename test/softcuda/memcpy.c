@@ -116,13 +116,18 @@ static uint64_t sum_of_source(const struct memcpy_box *b)
 	return sum;
 }
 
-/* An operation wrote the source since the copy was issued; or it is gone. */
+/*
+ * An operation wrote the source since the copy was issued, or a host function,
+ * whose stores nobody sees; or it is gone.
+ */
 static bool source_is_excused(const struct copy *c)
 {
 	const struct memcpy_box *b = &c->box;
 	struct hostmem *h;
 	uint64_t i, at;
 
+	if (hostfn_ended_ns() > c->op.submit_ns)
+		return true;
 	for (i = 0; i < nr_rows(b); i++) {
 		at = row_at(b, i, false);
 		h = hostmem_find(at);

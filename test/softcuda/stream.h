@@ -57,5 +57,7 @@ void stream_context_end(struct context *ctx);
 void stream_thread_exit(struct thread *t);
 void event_context_end(struct context *ctx);
 unsigned event_count(void);
+/* When the last host function was done, in virtual time; 0: never. */
+uint64_t hostfn_ended_ns(void);
 
 #endif

@@ -255,6 +255,30 @@ START_TEST(source_changes)
 }
 END_TEST
 
+static void CUDA_CB double_source(void *data)
+{
+	unsigned char *p = data;
+
+	for (unsigned i = 0; i < SIZE; i++)
+		p[i] *= 2;
+}
+
+/* A host function before the copy may write its source: that is its order. */
+START_TEST(host_function_writes_source)
+{
+	OK(cuMemcpyDtoHAsync_v2(pin, d, SIZE, s1));
+	OK(cuStreamSynchronize(s1));
+	OK(cuLaunchHostFunc(s1, double_source, pin));
+	OK(cuMemcpyHtoDAsync_v2(d, pin, SIZE, s1));
+	OK(cuStreamSynchronize(s1));
+	soft_expect_silence();
+	OK(cuMemcpyHtoDAsync_v2(d, pin, SIZE, s1));
+	pin[5] ^= 1;
+	OK(cuStreamSynchronize(s1));
+	soft_expect_report("hostwrite");
+}
+END_TEST
+
 START_TEST(kernel_reads_pinned_memory)
 {
 	run(get, (uintptr_t)pin, e, 64, s1);
@@ -341,7 +365,7 @@ int main(void)
 			event_orders, event_too_early, host_orders,
 			legacy_orders, legacy_exempts_non_blocking, alias } },
 		{ setup, { kernel_reads, kernel_writes, pinned_memory,
-			source_changes,
+			source_changes, host_function_writes_source,
 			kernel_reads_pinned_memory, freed, transitive,
 			host_threads, destroyed_stream } },
 	};
