@@ -41,7 +41,8 @@ static const char ptx_last[] = E2E_PTX_HEAD
 	".visible .entry step(.param .u32 words, .param .u32 pad,\n"
 	"	.param .u32 more, .param .u64 data)\n" BODY;
 
-enum { MIB = 1 << 20, PIECE = 2 * MIB };
+/* FAR: behind an end, but in the same 64 KiB, so that nothing else lies there. */
+enum { MIB = 1 << 20, PIECE = 2 * MIB, FAR = 30000 };
 
 static void show(const char *what, CUresult r)
 {
@@ -146,11 +147,11 @@ static void codes(CUdevice dev)
 
 	show("to the end", cuMemcpyHtoD(p + n - 1, host, 1));
 	show("past the end", cuMemcpyHtoD(p + n + 600, host, 1));
-	show("far past the end", cuMemcpyHtoD(p + n + 100000, host, 1));
+	show("far past the end", cuMemcpyHtoD(p + n + FAR, host, 1));
 	show("over the end", cuMemcpyDtoH(host, p, n + 1024));
 	show("between, over the end", cuMemcpyDtoD(q, p, n + 1024));
 	show("huge", cuMemcpyDtoH(host, p, SIZE_MAX - 5));
-	show("fill, far past", cuMemsetD8(p + n + 100000, 1, 1));
+	show("fill, far past", cuMemsetD8(p + n + FAR, 1, 1));
 	show("16 at odd", cuMemsetD16(q + 1, 1, 10));
 	show("16 at the border", cuMemsetD16(q + PIECE - 1, 1, 1));
 	show("16 over the border", cuMemsetD16(q + PIECE - 1, 1, 2));
@@ -160,7 +161,7 @@ static void codes(CUdevice dev)
 	show("zero", cuMemcpyDtoH(host, p, 0));
 	show("null source", cuMemcpyHtoD(p, NULL, 0));
 	show("interior free", cuMemFree(p + 4096));
-	show("free past", cuMemFree(p + n + 100000));
+	show("free past", cuMemFree(p + n + FAR));
 	show("nothing", cuMemFree(0));
 	show("null", cuMemAlloc(NULL, n));
 	show("none", cuMemAlloc(&out, 0));
