@@ -17,7 +17,7 @@
 # How many pairs a value adds to the part of the row that is there.
 function gain(f, v,    g, n) {
 	for (g = 1; g <= nr; g++)
-		if (row[g] && !((f, v, g, row[g]) in met))
+		if (g != f && row[g] && !((f, v, g, row[g]) in met))
 			n++
 	return n + 0
 }
