@@ -110,6 +110,7 @@ STATE_SRCS := \
 	shim/section.c \
 	shim/tenancy.c \
 	shim/tenancy_part.c \
+	shim/turn.c \
 	shim/vmm.c \
 	shim/vmm_map.c \
 	shim/vmm_native.c \

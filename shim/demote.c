@@ -221,6 +221,62 @@ uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 	return v.nr_gone;
 }
 
+/* ---- giving back ---- */
+
+/* Slots at the pool's end without a tenant, where no page needs a pool. */
+static uint32_t slots_spare(const struct device *d)
+{
+	const struct tenancy *t = d->tenancy;
+	uint32_t n = t->nr_slots;
+
+	if (t->nr_streamed + t->backing > 0 || t->growing || t->demoting)
+		return 0;
+	while (n > 0 && t->slots[n - 1].page == PAGE_NONE &&
+	       !t->slots[n - 1].busy && t->slots[n - 1].pins == 0)
+		n--;
+	return t->nr_slots - n;
+}
+
+uint32_t tenancy_idle_locked(const struct device *d)
+{
+	return chunk_nr_idle(d) + slots_spare(d);
+}
+
+/* Makes idle chunks of such slots.  Drops and retakes pool_lock. */
+static void pool_dissolve(struct device *d)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	uint32_t n = slots_spare(d);
+	CUresult r;
+
+	if (n == 0)
+		return;
+	/* Who needs a pool from now on waits until the addresses are free. */
+	t->growing = true;
+	t->nr_slots -= n;
+	t->hand = 0;
+	lock_release(&d->pool_lock);
+	r = device_unmap(d, slot_address(d, t->nr_slots), n);
+	lock_acquire(&d->pool_lock);
+	if (r != CUDA_SUCCESS) {
+		t->nr_slots += n;
+	} else {
+		for (uint32_t i = 0; i < n; i++) {
+			struct slot *slot = &t->slots[t->nr_slots + i];
+
+			slot_clear(slot);
+			free(slot->readers);
+			slot->readers = NULL;
+			slot->max_readers = 0;
+			chunk_recycle(d, slot->chunk);
+		}
+		stat_sub(pool_bytes, (uint64_t)n << d->page_shift);
+	}
+	t->growing = false;
+	pthread_cond_broadcast(&d->pool_cond);
+}
+
 uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 {
 	uint32_t want = (uint32_t)((bytes + d->page_size - 1) >>
@@ -243,6 +299,8 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 		most = chunk_nr_live(d);
 	if (want > most)
 		want = most;
+	if (chunk_nr_idle(d) < want)
+		pool_dissolve(d);
 	if (chunk_nr_idle(d) < want) {
 		got = demote(d, want - chunk_nr_idle(d), NULL, chunks);
 		for (uint32_t i = 0; i < got; i++)

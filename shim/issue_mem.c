@@ -398,9 +398,13 @@ void issue_memory_info(size_t *free_bytes, size_t total)
 	uint64_t n;
 
 	if (d == NULL || __atomic_load_n(&d->tenancy,
-	    __ATOMIC_ACQUIRE) == NULL || conf.report_memory == REPORT_PHYSICAL)
+	    __ATOMIC_ACQUIRE) == NULL)
 		return;
-	n = *free_bytes + tenancy_evictable(d);
+	init_enter();
+	reap(d, false);
+	init_leave();
+	n = *free_bytes + (conf.report_memory == REPORT_PHYSICAL ?
+		tenancy_idle(d) : tenancy_evictable(d));
 	if (conf.report_memory == REPORT_VIRTUAL)
 		n += arena_room();
 	*free_bytes = n < total ? n : total;

@@ -466,14 +466,15 @@ static void complain(struct page_set *s, uint32_t lack)
 }
 
 /*
- * Decides.  On success every page of the set is present, this thread's
- * (jobs) or pinned.  pool_lock may be dropped and retaken on the way.
+ * Finds a place for every missing page; pool_lock may be dropped and retaken
+ * on the way.
  */
-static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
+static CUresult find_places(struct device *d, struct page_set *s,
+	struct jobs *jobs, uint64_t *ticket)
 	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
-	uint64_t deadline = tenancy_deadline();
+	uint64_t deadline = tenancy_deadline(), patience = turn_patience();
 	uint32_t missing, lack, held;
 	bool late = false;
 
@@ -485,23 +486,44 @@ static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
 				deadline);
 			continue;
 		}
+		if (missing > 0 && turn_yield(d, *ticket, patience))
+			continue;
 		if (!jobs_collect(d, s, jobs, missing))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		lack = jobs_place(d, jobs);
 		if (lack == 0)
-			break;
+			return CUDA_SUCCESS;
 		jobs_free(jobs);
 		/* Others give slots back; if they take too long, add some. */
 		held = late ? 0 : slots_held(d);
 		if (held >= lack) {
+			turn_first(d, ticket);
 			late = !lock_wait(&d->pool_lock, &d->pool_cond,
 				deadline);
 		} else if (pool_grow(d, t->nr_slots + lack - held, s) == 0) {
+			if (!late && hands_wait(d, deadline))
+				continue;
 			complain(s, lack);
 			return late ? CUDA_ERROR_LAUNCH_TIMEOUT :
 				CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
+}
+
+/*
+ * Decides.  On success every page of the set is present, this thread's
+ * (jobs) or pinned.  pool_lock may be dropped and retaken on the way.
+ */
+static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	uint64_t ticket = 0;
+	CUresult result = find_places(d, s, jobs, &ticket);
+
+	turn_end(d, ticket);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!s->cut && page_set_pages(s) > t->floor)
 		t->floor = (uint32_t)page_set_pages(s);
 	for_each_page(s, r, page) {

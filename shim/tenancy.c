@@ -196,23 +196,46 @@ static void page_init(struct device *d, struct alloc *a, uint32_t i)
 	p->older = p->newer = PAGE_NONE;
 }
 
+/* Chunks that belong to no page, no slot and no list just now. */
+static uint32_t chunks_in_hands(const struct device *d)
+	REQUIRES(&d->pool_lock)
+{
+	const struct tenancy *t = d->tenancy;
+	uint32_t owned = chunk_nr_idle(d) + t->nr_slots + t->nr_resident +
+		t->nr_lost;
+	uint32_t live = chunk_nr_live(d);
+
+	return live > owned ? live - owned : 0;
+}
+
+bool hands_wait(struct device *d, uint64_t deadline)
+{
+	return chunks_in_hands(d) > 0 &&
+		lock_wait(&d->pool_lock, &d->pool_cond, deadline);
+}
+
 /*
  * The first spill: the pool must exist before anything depends on it, and
  * before the newcomer takes arena room that residents need to make way.
+ * wait: the caller has no chunk in its hands, so it may wait for those that
+ * others have.
  */
-static bool first_spill(struct device *d)
+static bool first_spill(struct device *d, bool wait)
 {
+	uint64_t deadline = tenancy_deadline();
 	char budget[16];
 	bool any;
 
 	lock_acquire(&d->pool_lock);
-	if (d->tenancy->nr_slots < pool_target(d)) {
+	if (d->tenancy->nr_slots < pool_target(d))
 		log_once(LOG_INFO, "the GPU budget of %s is full: data is "
 			"swapped from here on", conf_size_text(d->budget,
 			budget, sizeof(budget)));
-		pool_grow(d, pool_target(d), NULL);
-	}
-	any = d->tenancy->nr_slots > 0;
+	do {
+		if (d->tenancy->nr_slots < pool_target(d))
+			pool_grow(d, pool_target(d), NULL);
+		any = d->tenancy->nr_slots > 0;
+	} while (!any && wait && hands_wait(d, deadline));
 	lock_release(&d->pool_lock);
 	return any;
 }
@@ -253,6 +276,7 @@ static void back_undo(struct device *d, struct alloc *a, uint32_t from,
 	lock_acquire(&d->pool_lock);
 	for (uint32_t i = from; i < n; i++)
 		chunk_recycle(d, chunks[i]);
+	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
 }
 
@@ -275,7 +299,7 @@ static bool back_spill(struct device *d, struct alloc *a, uint32_t *n,
 {
 	uint32_t keep, target;
 
-	if (!first_spill(d)) {
+	if (!first_spill(d, *n == 0)) {
 		lock_acquire(&d->pool_lock);
 		target = pool_target(d);
 		lock_release(&d->pool_lock);
@@ -283,7 +307,7 @@ static bool back_spill(struct device *d, struct alloc *a, uint32_t *n,
 		back_undo(d, a, keep, *n, chunks);
 		*n = keep;
 		/* Without a pool nothing could ever use the memory. */
-		if (!first_spill(d))
+		if (!first_spill(d, keep == 0))
 			return false;
 	}
 	return back_arena(d, a, *n);
@@ -299,11 +323,12 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* A set of another thread may still name pages of a reservation. */
 	lock_acquire(&d->pool_lock);
+	d->tenancy->backing++;
 	for (uint32_t i = 0; i < a->nr_pages; i++)
 		page_init(d, a, i);
 	lock_release(&d->pool_lock);
 	if (!fits(d, a))
-		first_spill(d);
+		first_spill(d, true);
 	n = back_resident(d, a, chunks, &r);
 	if (r == CUDA_SUCCESS && n < a->nr_pages &&
 	    !back_spill(d, a, &n, chunks)) {
@@ -312,6 +337,10 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 	}
 	if (r == CUDA_SUCCESS)
 		back_finish(d, a, chunks, n);
+	lock_acquire(&d->pool_lock);
+	d->tenancy->backing--;
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
 	free(chunks);
 	return r;
 }
@@ -424,8 +453,10 @@ void drop_page(struct device *d, uint32_t page, bool lost)
 	struct page *p = &d->pages[page];
 
 	if (p->chunk != CHUNK_NONE) {
-		if (!lost)	/* else it is still mapped somewhere */
+		if (!lost)
 			chunk_recycle(d, p->chunk);
+		else		/* it is still mapped somewhere */
+			t->nr_lost++;
 	} else {
 		t->nr_streamed--;
 		stat_sub(streamed_bytes, d->page_size);
@@ -510,12 +541,22 @@ CUresult tenancy_peer(struct device *d, CUdevice ordinal)
 
 /* ---- questions ---- */
 
+uint64_t tenancy_idle(struct device *d)
+{
+	uint64_t idle;
+
+	lock_acquire(&d->pool_lock);
+	idle = (uint64_t)tenancy_idle_locked(d) << d->page_shift;
+	lock_release(&d->pool_lock);
+	return idle;
+}
+
 uint64_t tenancy_evictable(struct device *d)
 {
 	uint64_t idle, resident, room = arena_room();
 
 	lock_acquire(&d->pool_lock);
-	idle = (uint64_t)chunk_nr_idle(d) << d->page_shift;
+	idle = (uint64_t)tenancy_idle_locked(d) << d->page_shift;
 	resident = d->tenancy->frozen ? 0 :
 		(uint64_t)d->tenancy->nr_resident << d->page_shift;
 	lock_release(&d->pool_lock);
@@ -524,14 +565,12 @@ uint64_t tenancy_evictable(struct device *d)
 
 uint64_t tenancy_lost(struct device *d)
 {
-	uint32_t owned, live;
+	uint64_t n;
 
 	lock_acquire(&d->pool_lock);
-	owned = chunk_nr_idle(d) + d->tenancy->nr_slots +
-		d->tenancy->nr_resident;
-	live = chunk_nr_live(d);
+	n = chunks_in_hands(d) + d->tenancy->nr_lost;
 	lock_release(&d->pool_lock);
-	return live > owned ? (uint64_t)(live - owned) << d->page_shift : 0;
+	return n << d->page_shift;
 }
 
 uint32_t tenancy_most_pages(struct device *d)

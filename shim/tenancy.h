@@ -96,9 +96,9 @@ bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src,
 	size_t n);
 
 /*
- * Makes room for the program's own allocation of `bytes`: idle chunks, then
- * residents go to the arena, and their memory to the driver.  Bytes given
- * back.
+ * Makes room for the program's own allocation of `bytes`: idle chunks, a pool
+ * that no page needs, then residents go to the arena, and their memory to the
+ * driver.  Bytes given back.
  */
 uint64_t tenancy_reclaim(struct device *d, uint64_t bytes);
 
@@ -130,7 +130,9 @@ CUresult tenancy_copy_held(struct device *d, const struct alloc *part,
 /* Whether new allocations could get so many bytes now. */
 bool tenancy_fits(struct device *d, uint64_t bytes);
 
-/* Bytes that could leave the GPU now, and idle bytes that we hold. */
+/* Bytes that we hold for nobody: they go back when they are asked for. */
+uint64_t tenancy_idle(struct device *d);
+/* Those, and bytes that could leave the GPU now. */
 uint64_t tenancy_evictable(struct device *d);
 /*
  * GPU memory that exists and belongs to no page, no slot and no list: 0, or

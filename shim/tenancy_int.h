@@ -42,6 +42,10 @@ struct tenancy {
 	uint32_t newest;
 	uint32_t nr_resident;
 	uint32_t nr_streamed;
+	uint32_t nr_lost;	/* chunks that could not be unmapped */
+	uint64_t tickets;	/* of calls that waited for slots */
+	uint64_t first;		/* who is served before others; 0: nobody */
+	uint32_t backing;	/* allocations that may need the pool soon */
 	bool growing;		/* a thread is adding slots */
 	bool demoting;		/* a thread is taking chunks from residents */
 	bool frozen;
@@ -84,6 +88,24 @@ void resident_remove(struct device *d, uint32_t page)
  */
 int pool_add(struct device *d, const uint32_t *chunks, uint32_t n)
 	REQUIRES(&d->pool_lock);
+/*
+ * Where other threads have chunks in their hands (allocations, parts that move
+ * or go): waits for a change.  false: none have, or the deadline passed.  For
+ * a caller without such chunks, who would wait for itself.
+ */
+bool hands_wait(struct device *d, uint64_t deadline)
+	REQUIRES(&d->pool_lock);
+/*
+ * Turns.  turn_yield() waits while another call is first, until the deadline of
+ * turn_patience(); true: it waited, so look again.  turn_first() makes a call
+ * that must wait the first, where nobody is; turn_end() when it has what it
+ * wants, or gives up.
+ */
+uint64_t turn_patience(void);
+bool turn_yield(struct device *d, uint64_t ticket, uint64_t deadline)
+	REQUIRES(&d->pool_lock);
+void turn_first(struct device *d, uint64_t *ticket) REQUIRES(&d->pool_lock);
+void turn_end(struct device *d, uint64_t ticket) REQUIRES(&d->pool_lock);
 /* Takes back the pins of a set; wakes who waits for them. */
 void unpin_all(struct device *d, struct page_set *s)
 	REQUIRES(&d->pool_lock);
@@ -111,6 +133,9 @@ void drop_page(struct device *d, uint32_t page, bool lost)
  */
 uint32_t pool_grow(struct device *d, uint32_t slots,
 	const struct page_set *keep) REQUIRES(&d->pool_lock);
+/* Chunks that tenancy_reclaim() could give back without moving a byte. */
+uint32_t tenancy_idle_locked(const struct device *d)
+	REQUIRES(&d->pool_lock);
 /* Slots the layout wants, rounded up. */
 uint32_t pool_target(const struct device *d);
 

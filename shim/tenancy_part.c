@@ -238,21 +238,41 @@ static void page_move(struct device *d, uint32_t from, uint32_t to,
 	page_word_set(d, to, page_word(to_owner, tier));
 }
 
+/*
+ * From one address to another.  At both first, so that a failure changes
+ * nothing; where the driver allows a handle too few mappings for that, the old
+ * one goes first, and comes back when the new one cannot be.
+ */
+static CUresult remap_runs(struct device *d, const struct alloc *part,
+	CUdeviceptr to)
+{
+	CUresult r = map_runs(d, part, to);
+
+	if (r == CUDA_SUCCESS) {
+		r = unmap_runs(d, part, part->base, part->nr_pages);
+		if (r != CUDA_SUCCESS)
+			unmap_runs(d, part, to, part->nr_pages);
+		return r;
+	}
+	if (unmap_runs(d, part, part->base, part->nr_pages) != CUDA_SUCCESS)
+		return r;
+	r = map_runs(d, part, to);
+	if (r != CUDA_SUCCESS &&
+	    map_runs(d, part, part->base) != CUDA_SUCCESS)
+		log_err("memory at %#llx has lost its mapping", part->base);
+	return r;
+}
+
 CUresult tenancy_move(struct device *d, const struct alloc *part,
 	const struct alloc *to)
 {
 	struct alloc *from_owner = owner_of(d, part);
 	struct alloc *to_owner = owner_of(d, to);
-	CUresult r = map_runs(d, part, to->base);
+	CUresult r = remap_runs(d, part, to->base);
 	uint32_t streamed = 0;
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = unmap_runs(d, part, part->base, part->nr_pages);
-	if (r != CUDA_SUCCESS) {
-		unmap_runs(d, part, to->base, part->nr_pages);
-		return r;
-	}
 	lock_acquire(&d->pool_lock);
 	for (uint32_t i = 0; i < part->nr_pages; i++)
 		streamed += page_tier(d, part->first + i) != TIER_RESIDENT;
