@@ -143,6 +143,9 @@ uint64_t optimal_positions(const struct search *s,
 	const struct optimal_choice *c);
 uint64_t optimal_chunks(const struct optimal_choice *c, uint32_t i);
 uint64_t optimal_pads(const struct optimal_choice *c, uint64_t used);
+/* Are the turns so few that addresses of all kinds are worth a trial? */
+bool optimal_few_turns(const struct search *s, const struct optimal_choice *c,
+	uint64_t used);
 
 /*
  * The best choice for residents that need to give up `need` (> 0) bytes net of

@@ -71,7 +71,8 @@ static bool move_addresses(struct search *s, struct optimal_choice *c)
 {
 	uint32_t nr = s->m->nr, from = pick(s, nr), to, by;
 
-	if (c->ring < 2 || c->unit != c->chunk)
+	if (c->ring < 2 || c->unit != c->chunk ||
+		!optimal_few_turns(s, c, optimal_positions(s, c)))
 		return false;
 	to = (from + 1 + (pick(s, 2) ? 0 : pick(s, nr))) % nr;
 	if (from == to)

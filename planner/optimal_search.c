@@ -14,6 +14,7 @@
 #define WORK(nr) ((nr) > 250 ? 220000 : 600000)
 #define MAX_SIZES 400
 #define FEW_TURNS 12
+#define FEW_LAYERS 64
 
 static enum plan_status search_init(struct search *s,
 	const struct optimal_model *m, uint64_t need, int effort,
@@ -130,6 +131,13 @@ uint64_t optimal_pads(const struct optimal_choice *c, uint64_t used)
 	return (c->ring - used % c->ring) % c->ring;
 }
 
+bool optimal_few_turns(const struct search *s, const struct optimal_choice *c,
+	uint64_t used)
+{
+	return s->m->nr <= FEW_LAYERS &&
+		used <= (uint64_t)FEW_TURNS * c->ring;
+}
+
 /* Evenly, so that no turn of the ring loses much. */
 static void spread_pads(struct search *s, struct optimal_choice *c,
 	uint64_t used)
@@ -156,7 +164,7 @@ static bool spread_back(struct search *s, struct optimal_choice *c,
 	uint64_t pads = optimal_pads(c, used), back = c->ring - pads;
 	uint64_t run = 0, put = 0;
 
-	if (pads == 0 || used > (uint64_t)FEW_TURNS * c->ring ||
+	if (pads == 0 || !optimal_few_turns(s, c, used) ||
 		s->m->nr * (uint64_t)c->ring > PLAN_MOST_PADS * used ||
 		c->unit != c->chunk)
 		return false;
