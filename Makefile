@@ -393,6 +393,8 @@ TOOL_TESTS := \
 DISPATCH := \
 	absent \
 	close \
+	cudart-shared \
+	cudart-static \
 	deepbind \
 	deepbind-keep \
 	default \
@@ -645,7 +647,7 @@ D := $(B)/dispatch
 DT := $(O)/test/dispatch
 DISPATCH_TESTS := $(D)/ways $(D)/linked $(D)/early $(D)/plugin.so \
 	$(D)/plugin-old.so $(D)/names.so $(D)/libnext.so $(D)/interposer.so \
-	$(D)/sub/liborigin.so $(D)/own-exports/libcuda.so.1
+	$(D)/sub/liborigin.so $(D)/own-exports/libcuda.so.1 $(D)/lookups.so
 
 $(DT)/%.o: OBJ_CFLAGS := -Itest/include -Wno-address
 # One source, two objects.

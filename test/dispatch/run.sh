@@ -7,6 +7,7 @@
 
 set -u
 
+here=$PWD/$(dirname "$0")
 B=$PWD/${B:-build}
 CC=${CC:-gcc}
 SAN=${SAN:-}
@@ -187,6 +188,33 @@ interposer)
 	[ "$(sort -u "$tmp/chain")" = libcuda.so.1 ] ||
 		fail "behind Ballast: $(cat "$tmp/chain")"
 	no_trace ;;
+cudart-static|cudart-shared)
+	# The real runtime on the software driver, which does not answer its
+	# check of the driver; all its look-ups come before that.
+	nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+	[ -x "$nvcc" ] || { echo "no nvcc here"; exit 77; }
+	[ -z "$SAN" ] || { echo "nvcc's program has no sanitizer"; exit 77; }
+	"$nvcc" -cudart "${case#cudart-}" -o "$tmp/runtime" \
+		"$here/runtime.cu" >"$tmp/out" 2>&1 || fail "nvcc failed"
+	driver=$B/softcuda:$(dirname "$(dirname "$nvcc")")/lib64
+	export LOOKUPS="$tmp/plain" LD_PRELOAD="$d/lookups.so"
+	plain "$tmp/runtime"
+	unset LD_PRELOAD
+	LOOKUPS=$tmp/ballast
+	PRE=$d/lookups.so
+	ballast "$tmp/runtime"
+	grep -h '^bad' "$tmp/plain" "$tmp/ballast" && fail "wrong answers"
+	grep -q '^dlsym cuGetProcAddress_v2 in libballast' "$tmp/ballast" ||
+		fail "the resolver is not Ballast's"
+	grep -v '^dlsym' "$tmp/plain" >"$tmp/want"
+	grep -v '^dlsym' "$tmp/ballast" >"$tmp/got"
+	cmp "$tmp/want" "$tmp/got" || fail "other requests with Ballast"
+	nr=$(wc -l <"$tmp/got")
+	sed -n 's/^HOOK(\([A-Za-z0-9_]*\),.*/\1/p' \
+		"$here/../../shim/cuda_api.def" >"$tmp/hooks"
+	hooked=$(cut -d' ' -f5 "$tmp/got" | sort -u | grep -cxFf - "$tmp/hooks")
+	echo "$nr requests, $hooked symbols that Ballast hooks"
+	[ "$nr" -ge 400 ] && [ "$hooked" -ge 60 ] || fail "few requests" ;;
 *)	echo "no such case: $case"
 	exit 2 ;;
 esac
