@@ -223,6 +223,15 @@ void context_lost(struct context *c)
 	forget(c, false);
 }
 
+static bool missed;	/* atomic; a stream of nobody knows which context */
+
+void context_stream_missed(void)
+{
+	log_err("a stream was made in an unknown context; memory is moved only "
+		"when whole contexts are idle");
+	__atomic_store_n(&missed, true, __ATOMIC_SEQ_CST);
+}
+
 void context_stream_created(struct context *c, CUstream handle, unsigned flags)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -534,7 +543,8 @@ static CUresult quiesce_one(struct context *c)
 		return CUDA_SUCCESS;	/* gone, and its work with it */
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (__atomic_load_n(&c->unlisted, __ATOMIC_SEQ_CST)) {
+	if (__atomic_load_n(&c->unlisted, __ATOMIC_SEQ_CST) ||
+	    __atomic_load_n(&missed, __ATOMIC_SEQ_CST)) {
 		/* It might wait for this very thread. */
 		r = context_has_host_functions() ? CUDA_ERROR_LAUNCH_TIMEOUT :
 			real.cuCtxSynchronize();

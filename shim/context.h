@@ -83,6 +83,8 @@ void context_lost(struct context *c);
  * (c, the stream's, is current).
  */
 void context_stream_created(struct context *c, CUstream s, unsigned flags);
+/* The same where the driver would not say which context is current. */
+void context_stream_missed(void);
 /* The context that a stream was made in, or NULL. */
 struct context *context_of_stream(CUstream s);
 void context_stream_destroyed(struct context *c, CUstream s);

@@ -456,6 +456,8 @@ void issue_stream_created(CUstream s, unsigned flags)
 	c = context_current();
 	if (c != NULL)
 		context_stream_created(c, s, flags);
+	else
+		context_stream_missed();
 	init_leave();
 }
 
