@@ -109,6 +109,7 @@ STATE_SRCS := \
 	shim/pool.c \
 	shim/section.c \
 	shim/tenancy.c \
+	shim/tenancy_pair.c \
 	shim/tenancy_part.c \
 	shim/turn.c \
 	shim/vmm.c \

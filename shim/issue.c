@@ -14,23 +14,61 @@
 
 /* ---- holding ---- */
 
-/* Acquires the set; on failure the issue is over with its result set. */
+void issue_sets_init(struct issue *i, struct device *d, CUstream s)
+{
+	page_set_init(&i->set, d, s);
+	page_set_init(&i->peer, NULL, s);
+}
+
+void issue_sets_clear(struct issue *i)
+{
+	page_set_clear(&i->set);
+	page_set_clear(&i->peer);
+}
+
+struct page_set *issue_set_of(struct issue *i, struct device *d)
+{
+	if (i->set.device == NULL || i->set.device == d) {
+		i->set.device = d;
+		return &i->set;
+	}
+	if (i->peer.device == NULL)
+		i->peer.device = d;
+	return i->peer.device == d ? &i->peer : NULL;
+}
+
+static bool set_fits(const struct page_set *s)
+{
+	return s->device == NULL ||
+		page_set_pages(s) <= tenancy_most_pages(s->device);
+}
+
+/* The contexts that a set needs; false: there is none on its device. */
+static bool set_contexts(struct page_set *s, struct context *caller)
+{
+	s->caller = s->context = caller;
+	if (s->device != NULL && caller != NULL &&
+	    caller->ordinal != s->device->ordinal)
+		s->context = context_of_device(s->device->ordinal);
+	return s->context != NULL;
+}
+
+/* Acquires the sets; on failure the issue is over with its result set. */
 bool issue_hold(struct issue *i)
 {
-	struct device *d = i->set.device;
+	struct context *caller = context_current();
 
-	i->set.caller = i->set.context = context_current();
-	if (i->set.caller != NULL && i->set.caller->ordinal != d->ordinal)
-		i->set.context = context_of_device(d->ordinal);
-	i->too_big = page_set_pages(&i->set) > tenancy_most_pages(d);
-	if (i->set.context == NULL)
+	i->too_big = !set_fits(&i->set) || !set_fits(&i->peer);
+	if (!set_contexts(&i->set, caller) || !set_contexts(&i->peer, caller))
 		i->result = CUDA_ERROR_INVALID_CONTEXT;
 	else if (i->too_big && i->splits)
 		i->result = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (i->peer.device != NULL)
+		i->result = tenancy_acquire_pair(&i->set, &i->peer);
 	else
 		i->result = tenancy_acquire(&i->set);
 	if (i->result != CUDA_SUCCESS) {
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		return false;
 	}
 	i->kind = ISSUE_HELD;
@@ -42,8 +80,11 @@ void issue_let_go(struct issue *i)
 	if (i->kind == ISSUE_OPEN) {
 		section_close();
 	} else if (i->kind == ISSUE_HELD) {
-		tenancy_release(&i->set);
-		page_set_clear(&i->set);
+		if (i->peer.device != NULL)
+			tenancy_release_pair(&i->set, &i->peer);
+		else
+			tenancy_release(&i->set);
+		issue_sets_clear(i);
 	}
 	i->kind = ISSUE_PASS;
 }
@@ -110,18 +151,17 @@ static bool visit_collect(void *arg, uint64_t word)
 	struct device *d = device_find(word);
 	struct alloc *a;
 	CUdeviceptr from, to;
+	struct page_set *s;
 
 	a = d == NULL ? NULL :
 		alloc_of_word(d, device_word(d, device_page(d, word)));
 	if (a == NULL)
 		return true;
-	if (c->issue->set.device == NULL)
-		c->issue->set.device = d;
-	/* Another device's memory must be at rest: nothing moves it for us. */
-	c->failed = c->issue->set.device != d;
+	s = issue_set_of(c->issue, d);
+	c->failed = s == NULL;
 	if (!c->failed) {
 		alloc_reach(d, a, word, c->most, &from, &to);
-		c->failed = !issue_add_range(&c->issue->set, d, a, from, to);
+		c->failed = !issue_add_range(s, d, a, from, to);
 	}
 	return !c->failed;
 }
@@ -151,27 +191,27 @@ static void set_narrow(struct issue *i, const struct kernarg *k, void **params,
 	void **extra, struct collect *c)
 {
 	struct device *d = i->set.device;
-	uint64_t pages, lo = 1, hi, mid;
+	uint64_t lo = 1, hi, mid;
 
-	if (d == NULL)
+	if (d == NULL || (set_fits(&i->set) && set_fits(&i->peer)))
 		return;
-	hi = pages = tenancy_most_pages(d);
-	if (page_set_pages(&i->set) <= pages)
-		return;
-	i->set.cut = true;
+	hi = tenancy_most_pages(d);
+	if (i->peer.device != NULL && hi < tenancy_most_pages(i->peer.device))
+		hi = tenancy_most_pages(i->peer.device);
+	i->set.cut = i->peer.cut = true;
 	/* The least, lo, is tried last where nothing fits: then it fails. */
 	while (lo < hi && !c->failed) {
 		mid = hi - (hi - lo) / 2;
 		c->most = mid << d->page_shift;
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		kernarg_walk(k, params, extra, visit_collect, c);
-		if (page_set_pages(&i->set) <= pages)
+		if (set_fits(&i->set) && set_fits(&i->peer))
 			lo = mid;
 		else
 			hi = mid - 1;
 	}
 	c->most = lo << d->page_shift;
-	page_set_clear(&i->set);
+	issue_sets_clear(i);
 	kernarg_walk(k, params, extra, visit_collect, c);
 }
 
@@ -181,8 +221,9 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 	struct collect c = { .issue = i, .most = UINT64_MAX };
 
 	stat_add(launches_streamed, 1);
-	page_set_init(&i->set, NULL, s);
+	issue_sets_init(i, NULL, s);
 	i->set.writes = i->set.launch = true;
+	i->peer.writes = i->peer.launch = true;
 	if (issue_is_capturing(s))
 		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
 			"its stream is capturing, and memory that is not all "
@@ -191,11 +232,11 @@ static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
 	if (!c.failed)
 		set_narrow(i, k, params, extra, &c);
 	if (c.failed) {
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,
-			"it mixes swapped memory of several devices");
+			"it mixes swapped memory of three devices");
 	}
-	if (i->set.nr == 0) {	/* settled meanwhile, or freed */
+	if (i->set.nr + i->peer.nr == 0) {	/* settled meanwhile, or freed */
 		i->kind = ISSUE_OPEN;
 		section_open();
 		return true;
@@ -296,7 +337,10 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	if (!issue_unsettled(a_dst) && !issue_unsettled(a_src))
 		return true;
 	issue_let_go(i);
-	page_set_init(&i->set, a_dst != NULL ? d_dst : d_src, s);
+	issue_sets_init(i, a_dst != NULL ? d_dst : d_src, s);
+	if (a_dst != NULL && a_src != NULL && d_dst != d_src)
+		i->peer.device = d_src;
+	i->set.writes = a_dst != NULL;
 	i->pieces = true;
 	if (issue_is_capturing(s)) {
 		log_once(LOG_ERROR, "a copy is refused: its stream is "
@@ -330,37 +374,33 @@ static bool add_range(struct issue *i, CUdeviceptr p, size_t n)
 {
 	struct device *d = device_find(p);
 
-	return d == NULL || d != i->set.device ||
-		page_set_add(&i->set, device_page(d, p), device_page(d, p + n - 1));
+	struct page_set *s = d == i->set.device ? &i->set : &i->peer;
+
+	return d == NULL ||
+		page_set_add(s, device_page(d, p), device_page(d, p + n - 1));
 }
 
 static bool piece_begin(struct issue *i)
 {
 	uint32_t most = tenancy_most_pages(i->set.device) / 8;
 	bool fill = (i->how & ISSUE_FILL) != 0;
-	struct device *d_dst = device_find(i->dst);
-	struct device *d_src = fill ? NULL : device_find(i->src);
 
+	if (i->peer.device != NULL &&
+	    most > tenancy_most_pages(i->peer.device) / 8)
+		most = tenancy_most_pages(i->peer.device) / 8;
 	if (most < 1)
 		most = 1;
 	if (most > 16)
 		most = 16;
-	if (d_dst != NULL && d_src != NULL && d_dst != d_src) {
-		log_once(LOG_ERROR, "a copy is refused: between swapped memory "
-			"of two devices");
-		i->result = CUDA_ERROR_NOT_SUPPORTED;
-		return false;
-	}
 	i->n = piece_size(i->dst, i->left, most);
 	if (!fill)
 		i->n = piece_size(i->src, i->n, most);
 	if (!add_range(i, i->dst, i->n) ||
 	    (!fill && !add_range(i, i->src, i->n))) {
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		i->result = CUDA_ERROR_OUT_OF_MEMORY;
 		return false;
 	}
-	i->set.writes = d_dst != NULL;
 	return issue_hold(i);
 }
 

@@ -46,6 +46,7 @@ struct issue {
 	enum issue_kind kind;
 	CUresult result;	/* of our own part; begin sets it in any case */
 	struct page_set set;
+	struct page_set peer;	/* of a second device; else its device is NULL */
 	/* Copies: the piece to issue now, and what is left after it. */
 	CUdeviceptr dst;
 	CUdeviceptr src;

@@ -7,8 +7,13 @@
 
 #include "shim/issue.h"
 
+/* Empty sets, for slow paths; d may be NULL. */
+void issue_sets_init(struct issue *i, struct device *d, CUstream s);
+void issue_sets_clear(struct issue *i);
+/* The set for pages of d; NULL: there are two other devices already. */
+struct page_set *issue_set_of(struct issue *i, struct device *d);
 /*
- * Acquires i->set.  false: i->result says why, the set is empty again, and
+ * Acquires the sets.  false: i->result says why, the set is empty again, and
  * i->too_big whether it was more than the GPU can hold.
  */
 bool issue_hold(struct issue *i);

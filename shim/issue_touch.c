@@ -17,11 +17,12 @@ void issue_touches(struct issue *i, CUstream s)
 	i->pieces = false;
 	i->too_big = false;
 	i->splits = true;
-	page_set_init(&i->set, NULL, s);
+	issue_sets_init(i, NULL, s);
 }
 
 void issue_touch(struct issue *i, CUdeviceptr p, size_t n, bool write)
 {
+	struct page_set *set;
 	struct device *d;
 	struct alloc *a;
 
@@ -35,35 +36,24 @@ void issue_touch(struct issue *i, CUdeviceptr p, size_t n, bool write)
 		return;
 	if (write)
 		alloc_span_add(d, a, p);
-	/*
-	 * Of several devices, the one with memory on the move decides; memory
-	 * at rest on the others is guarded by the section.
-	 */
-	if (i->set.device != NULL && i->set.device != d) {
-		if (!issue_unsettled(a))
-			return;
-		for_each_page(&i->set, r, page)
-			if (issue_unsettled(alloc_of_word(i->set.device,
-			    device_word(i->set.device, page)))) {
-				i->result = CUDA_ERROR_NOT_SUPPORTED;
-				log_once(LOG_ERROR, "a call is refused: it "
-					"mixes swapped memory of two devices");
-				return;
-			}
-		page_set_clear(&i->set);
+	set = issue_set_of(i, d);
+	if (set == NULL) {
+		i->result = CUDA_ERROR_NOT_SUPPORTED;
+		log_once(LOG_ERROR, "a call is refused: it mixes managed memory "
+			"of three devices");
+		return;
 	}
-	i->set.device = d;
-	i->set.writes |= write;
-	if (!page_set_add(&i->set, device_page(d, p),
+	set->writes |= write;
+	if (!page_set_add(set, device_page(d, p),
 	    device_page(d, p + n - 1)))
 		i->result = CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* With the section open: whether every page of the set is at rest. */
-static bool at_rest(struct issue *i)
+static bool at_rest(const struct page_set *s)
 {
-	for_each_page(&i->set, r, page) {
-		uint64_t word = device_word(i->set.device, page);
+	for_each_page(s, r, page) {
+		uint64_t word = device_word(s->device, page);
 
 		if ((word & PAGE_TIER_MASK) != TIER_RESIDENT ||
 		    (word & PAGE_LEAVING) != 0)
@@ -77,20 +67,20 @@ bool issue_go(struct issue *i)
 	CUresult r = i->result;
 
 	if (r != CUDA_SUCCESS) {
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		return issue_refuse(i, r);
 	}
-	if (i->set.nr == 0)
+	if (i->set.nr + i->peer.nr == 0)
 		return true;
 	section_open();
 	i->kind = ISSUE_OPEN;
-	if (at_rest(i)) {
-		page_set_clear(&i->set);
+	if (at_rest(&i->set) && at_rest(&i->peer)) {
+		issue_sets_clear(i);
 		return true;
 	}
 	issue_let_go(i);
 	if (issue_is_capturing(i->set.stream)) {
-		page_set_clear(&i->set);
+		issue_sets_clear(i);
 		log_once(LOG_ERROR, "a call is refused: its stream is "
 			"capturing, and its memory is not all on the GPU");
 		return issue_refuse(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -74,6 +74,11 @@ CUresult tenancy_acquire(struct page_set *s) WARN_UNUSED;
 /* Undoes acquire after the driver's function has returned. */
 void tenancy_release(struct page_set *s);
 
+/* The same for sets of two devices, all or nothing. */
+CUresult tenancy_acquire_pair(struct page_set *a, struct page_set *b)
+	WARN_UNUSED;
+void tenancy_release_pair(struct page_set *a, struct page_set *b);
+
 /*
  * Another device may use this one's memory: grants it access to all that is
  * mapped now and later.

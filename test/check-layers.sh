@@ -26,7 +26,7 @@ kernarg
 mover
 dirty
 section page_set
-=tenancy tenancy_int tenancy_part turn pool pool_int fetch demote fix
+=tenancy tenancy_int tenancy_part turn tenancy_pair pool pool_int fetch demote fix
 =vmm vmm_int vmm_map vmm_native
 capture
 =observe observe_int observe_set observe_backbone observe_profile

@@ -2,7 +2,8 @@
 /*
  * Two devices: memory of each, copies between them in every spelling, kernels
  * on one that use memory of the other once peer access is enabled, mapped
- * memory with rights for both.  Ends with 77 where there is one device.
+ * memory with rights for both, the same with more memory than small devices
+ * have.  Ends with 77 where there is one device.
  */
 #include "test/e2e/e2e_util.h"
 
@@ -186,6 +187,140 @@ static void mapped(const struct gpu *a, const struct gpu *b)
 	CU(cuMemRelease, h);
 }
 
+/* ---- many large buffers on both, copied across and used across --------------- */
+
+enum { BUFFERS = 6, LARGE = 2 << 20 };
+
+struct large {
+	CUdeviceptr p[BUFFERS];
+	uint32_t v[BUFFERS];	/* what every word of it is */
+};
+
+static void large_open(const struct gpu *g, struct large *l, uint32_t v)
+{
+	CU(cuCtxSetCurrent, g->ctx);
+	for (int i = 0; i < BUFFERS; i++) {
+		l->p[i] = e2e_alloc(LARGE);
+		l->v[i] = v + (uint32_t)i;
+		CU(cuMemsetD32, l->p[i], l->v[i], LARGE / 4);
+	}
+	CU(cuCtxSynchronize);
+}
+
+static void large_check(const struct gpu *g, const struct large *l,
+	const char *what)
+{
+	uint32_t *got = e2e_host(LARGE);
+
+	CU(cuCtxSetCurrent, g->ctx);
+	for (int i = 0; i < BUFFERS; i++) {
+		CU(cuMemcpyDtoH, got, l->p[i], LARGE);
+		for (int k = 0; k < LARGE / 4; k++)
+			if (got[k] != l->v[i])
+				E2E_FAIL("%s: buffer %d, [%d] is %u, not %u",
+					what, i, k, got[k], l->v[i]);
+	}
+	free(got);
+}
+
+static void large_copy(const struct gpu *a, CUdeviceptr from,
+	const struct gpu *b, CUdeviceptr to, int how, CUstream s)
+{
+	CUDA_MEMCPY3D_PEER c = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from,
+		.srcContext = a->ctx, .srcPitch = 4096, .srcHeight = 512,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to,
+		.dstContext = b->ctx, .dstPitch = 4096, .dstHeight = 512,
+		.WidthInBytes = 4096, .Height = 512, .Depth = 1,
+	};
+
+	switch (how) {
+	case 0:
+		CU(cuMemcpyPeer, to, b->ctx, from, a->ctx, LARGE);
+		break;
+	case 1:
+		CU(cuMemcpyPeerAsync, to, b->ctx, from, a->ctx, LARGE, s);
+		break;
+	case 2:
+		CU(cuMemcpyDtoDAsync, to, from, LARGE, s);
+		break;
+	case 3:
+		CU(cuMemcpy3DPeerAsync, &c, s);
+		break;
+	case 4:
+		CU(cuMemcpy3DPeer, &c);
+		break;
+	default:
+		CU(cuMemcpyAsync, to, from, LARGE, s);
+		break;
+	}
+}
+
+static void large_across(const struct gpu *a, struct large *la,
+	const struct gpu *b, struct large *lb)
+{
+	CUstream s;
+
+	CU(cuCtxSetCurrent, a->ctx);
+	CU(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
+	for (int i = 0; i < BUFFERS; i++) {
+		int to = (i + 2) % BUFFERS;
+
+		large_copy(a, la->p[i], b, lb->p[to], i, s);
+		lb->v[to] = la->v[i];
+	}
+	CU(cuStreamSynchronize, s);
+	CU(cuCtxSynchronize);
+	large_check(b, lb, "across");
+	CU(cuCtxSetCurrent, a->ctx);
+	CU(cuStreamDestroy, s);
+}
+
+static void large_launch(const struct gpu *a, struct large *la,
+	const struct gpu *b, struct large *lb)
+{
+	for (int i = 0; i < BUFFERS; i++) {
+		void *args[] = { &la->p[i], &lb->p[BUFFERS - 1 - i] };
+
+		CU(cuCtxSetCurrent, a->ctx);
+		CU(cuLaunchKernel, a->add, LARGE / 4 / 256, 1, 1, 256, 1, 1, 0,
+			NULL, args, NULL);
+		la->v[i] += lb->v[BUFFERS - 1 - i];
+	}
+	CU(cuCtxSynchronize);
+	large_check(a, la, "kernels");
+}
+
+static void large(const struct gpu *a, const struct gpu *b)
+{
+	struct large la, lb;
+	int can;
+
+	large_open(a, &la, 100);
+	large_open(b, &lb, 2000);
+	for (int round = 0; round < 2; round++) {
+		large_across(a, &la, b, &lb);
+		for (int i = 0; i < BUFFERS; i++)
+			lb.v[i] += 7000 * (uint32_t)(i + 1);
+		CU(cuCtxSetCurrent, b->ctx);
+		for (int i = 0; i < BUFFERS; i++)
+			CU(cuMemsetD32, lb.p[i], lb.v[i], LARGE / 4);
+		CU(cuCtxSynchronize);
+		large_across(b, &lb, a, &la);
+	}
+	CU(cuDeviceCanAccessPeer, &can, a->dev, b->dev);
+	if (can) {
+		CU(cuCtxSetCurrent, a->ctx);
+		CU(cuCtxEnablePeerAccess, b->ctx, 0);
+		large_launch(a, &la, b, &lb);
+		CU(cuCtxDisablePeerAccess, b->ctx);
+	}
+	for (int i = 0; i < BUFFERS; i++) {
+		CU(cuMemFree, la.p[i]);
+		CU(cuMemFree, lb.p[i]);
+	}
+}
+
 int main(void)
 {
 	size_t before[2], after[2], total;
@@ -204,6 +339,7 @@ int main(void)
 	copies(&b, &a);
 	access(&a, &b);
 	mapped(&a, &b);
+	large(&a, &b);
 	/* Each device has its own memory. */
 	CU(cuCtxSetCurrent, a.ctx);
 	CU(cuMemGetInfo, &before[0], &total);

@@ -134,7 +134,8 @@ if [ "$ballast" = - ]; then
 	exit 0
 fi
 
-run ""
+# shellcheck disable=SC2046 # one assignment a word
+run "" $(echo "$soft_env" | grep '^SOFTCUDA_DEVICES=')
 [ $rc -eq 0 ] || fail "without Ballast on a large device: exit status $rc"
 results "$tmp/out" >"$tmp/want"
 plain_h2d=$(counter h2d_bytes)
