@@ -98,6 +98,7 @@ STATE_SRCS := \
 	shim/issue_mem.c \
 	shim/issue_pointer.c \
 	shim/issue_touch.c \
+	shim/issue_unit.c \
 	shim/issue_vmm.c \
 	shim/kernarg.c \
 	shim/mover.c \
@@ -108,6 +109,16 @@ STATE_SRCS := \
 	shim/page_set.c \
 	shim/pool.c \
 	shim/section.c \
+	shim/convert.c \
+	shim/gauge.c \
+	shim/timing.c \
+	shim/phase_plan.c \
+	shim/phase.c \
+	shim/pool_size.c \
+	shim/release.c \
+	shim/unit.c \
+	shim/schedule.c \
+	shim/prefetch.c \
 	shim/tenancy.c \
 	shim/tenancy_pair.c \
 	shim/tenancy_part.c \

@@ -188,6 +188,7 @@ struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)
 	a->context = c;
 	a->serial = ++s->serial;
 	__atomic_store_n(&d->unsettled[id], 0, __ATOMIC_SEQ_CST);
+	device_reach_changed(d);
 out:
 	lock_release(&d->alloc_lock);
 	return a;
@@ -408,14 +409,29 @@ static struct span *span_add(struct alloc *a, uint64_t off)
 		(a->nr_spans - i) * sizeof(*a->spans));
 	a->spans[i] = (struct span){ .offset = off };
 	a->nr_spans++;
+
 	return &a->spans[i];
 }
 
 void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p)
 {
+	uint32_t before;
+
 	lock_acquire(&d->alloc_lock);
+	before = a->nr_spans;
 	span_add(a, p - a->base);
+	if (a->nr_spans != before)
+		device_reach_changed(d);
 	lock_release(&d->alloc_lock);
+}
+
+void alloc_uploaded(struct device *d, CUdeviceptr p, uint64_t n)
+{
+	uint32_t last = device_page(d, p + n - 1);
+
+	for (uint32_t page = device_page(d, p); page <= last; page++)
+		__atomic_store_n(&d->pages[page].uploaded, 1,
+			__ATOMIC_RELAXED);
 }
 
 static void span_drop(struct alloc *a, uint64_t off, uint64_t n)
@@ -433,6 +449,7 @@ void alloc_span_drop(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t n)
 {
 	lock_acquire(&d->alloc_lock);
+	device_reach_changed(d);
 	span_drop(a, p - a->base, n);
 	lock_release(&d->alloc_lock);
 }
@@ -445,6 +462,7 @@ void alloc_span_move(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint32_t i, nr;
 
 	lock_acquire(&d->alloc_lock);
+	device_reach_changed(d);
 	i = span_lower(a, from);
 	nr = span_lower(a, from + n) - i;
 	/* Without memory for the list they are lost, and reaches wider. */
@@ -481,8 +499,10 @@ bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 
 	lock_acquire(&d->alloc_lock);
 	at = span_before(a, off, false);
-	if (at >= 0 && a->spans[at].offset == off)
+	if (at >= 0 && a->spans[at].offset == off && !a->spans[at].passed) {
 		a->spans[at].passed = true;
+		device_reach_changed(d);
+	}
 	at = span_before(a, off, true);
 	if (at >= 0)
 		lo = a->spans[at].offset;

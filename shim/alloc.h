@@ -154,6 +154,8 @@ void alloc_freed_add(struct device *d, struct alloc *a, struct event *e);
  */
 struct alloc *alloc_freed_take(struct device *d, bool wait);
 
+/* The host writes [p, p + n): what is there counts as weights.  No lock. */
+void alloc_uploaded(struct device *d, CUdeviceptr p, uint64_t n);
 /* An upload started at p. */
 void alloc_span_add(struct device *d, struct alloc *a, CUdeviceptr p);
 /* Forgets the spans that start in [p, p + n): the bytes there are gone. */

@@ -26,6 +26,13 @@ static struct context *contexts GUARDED_BY(contexts_lock);
 
 static CUcontext primaries[DEVICE_MAX] GUARDED_BY(contexts_lock);
 
+static int nr_alive;		/* atomic; contexts that are not dead */
+
+bool context_several(void)
+{
+	return __atomic_load_n(&nr_alive, __ATOMIC_RELAXED) > 1;
+}
+
 static struct context *find_locked(CUcontext handle) REQUIRES(&contexts_lock)
 {
 	for (struct context *c = contexts; c != NULL; c = c->next)
@@ -52,6 +59,7 @@ struct context *context_note(CUcontext handle, CUdevice ordinal)
 		return NULL;
 	made->handle = handle;
 	made->ordinal = ordinal;
+
 	lock_init(&made->lock, LOCK_EVENTS, "context");
 	lock_acquire(&contexts_lock);
 	c = find_locked(handle);
@@ -59,6 +67,7 @@ struct context *context_note(CUcontext handle, CUdevice ordinal)
 		c = made;
 		made->next = contexts;
 		contexts = made;
+		__atomic_fetch_add(&nr_alive, 1, __ATOMIC_SEQ_CST);
 	}
 	lock_release(&contexts_lock);
 	if (c != made)
@@ -170,7 +179,8 @@ static void forget(struct context *c, bool alive)
 	size_t nr_orphans;
 
 	lock_acquire(&c->lock);
-	__atomic_store_n(&c->dead, true, __ATOMIC_RELEASE);
+	if (!__atomic_exchange_n(&c->dead, true, __ATOMIC_ACQ_REL))
+		__atomic_fetch_sub(&nr_alive, 1, __ATOMIC_SEQ_CST);
 	e = c->idle;
 	c->idle = NULL;
 	s = c->streams;
@@ -346,6 +356,7 @@ static struct event *event_new(struct context *c, CUresult *r)
 	}
 	e->refs = 1;
 	e->done = false;
+	e->copy_after = e->side_after = NULL;
 	e->next = NULL;
 	return e;
 }

@@ -45,6 +45,8 @@ struct event {
 	struct context *context;
 	int refs;
 	bool done;
+	/* Our streams that have waited for it already; atomic. */
+	struct context *copy_after, *side_after;
 	struct event *next;
 };
 
@@ -85,6 +87,8 @@ void context_lost(struct context *c);
 void context_stream_created(struct context *c, CUstream s, unsigned flags);
 /* The same where the driver would not say which context is current. */
 void context_stream_missed(void);
+/* Whether more than one context is alive. */
+bool context_several(void);
 /* The context that a stream was made in, or NULL. */
 struct context *context_of_stream(CUstream s);
 void context_stream_destroyed(struct context *c, CUstream s);

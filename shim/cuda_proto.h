@@ -274,6 +274,8 @@ CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice);
 CUresult cuKernelSetCacheConfig(CUkernel, CUfunc_cache, CUdevice);
 CUresult cuKernelGetFunction(CUfunction *, CUkernel);
 CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t *, size_t *);
+CUresult cuEventElapsedTime(float *, CUevent, CUevent);
+CUresult cuFuncGetName(const char **, CUfunction);
 CUresult cuFuncGetParamInfo(CUfunction, size_t, size_t *, size_t *);
 CUresult cuFuncGetModule(CUmodule *, CUfunction);
 CUresult cuFuncGetName(const char **, CUfunction);

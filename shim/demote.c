@@ -124,6 +124,25 @@ static CUresult victims_unmap(struct device *d, struct victims *v)
 	return r;
 }
 
+/* Of these pages all that may leave. */
+static void victims_name(struct device *d, const uint32_t *pages, uint32_t n,
+	struct victims *v)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct page *p = &d->pages[pages[i]];
+
+		if (page_tier(d, pages[i]) != TIER_RESIDENT || p->fixed)
+			continue;
+		p->arena = arena_alloc(p->len);
+		if (p->arena == ARENA_NONE)
+			break;
+		mark(d, pages[i], true);
+		v->pages[v->nr++] = pages[i];
+	}
+	qsort(v->pages, v->nr, sizeof(*v->pages), by_number);
+}
+
 /* All steps that wait; no lock is held. */
 static CUresult victims_move(struct device *d, struct victims *v,
 	struct event **saved)
@@ -179,46 +198,80 @@ static void victims_stay(struct device *d, const struct victims *v)
 	}
 }
 
-uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
-	uint32_t *chunks)
+/*
+ * One thread at a time.  false: another one did not end in time, or no page may
+ * leave.
+ */
+static bool demote_begin(struct device *d, uint32_t want, struct victims *v)
+	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
-	struct victims v = { 0 };
-	struct event *saved;
-	CUresult r;
 
 	while (t->demoting)
 		if (!lock_wait(&d->pool_lock, &d->pool_cond,
 		    tenancy_deadline()))
-			return 0;
-	v.pages = malloc(want * sizeof(*v.pages));
-	if (t->frozen || v.pages == NULL) {
-		free(v.pages);
-		return 0;
+			return false;
+	v->pages = malloc(want * sizeof(*v->pages));
+	if (t->frozen || v->pages == NULL) {
+		free(v->pages);
+		return false;
 	}
 	t->demoting = true;
 	lock_release(&d->pool_lock);
 	arena_reserve((uint64_t)want << d->page_shift);
 	lock_acquire(&d->pool_lock);
-	victims_choose(d, want, keep, &v);
-	if (v.nr > 0) {
-		for (uint32_t i = 0; i < v.nr; i++)
-			chunks[i] = d->pages[v.pages[i]].chunk;
+	return true;
+}
+
+/* Moves the victims and ends; how many have gone. */
+static uint32_t demote_run(struct device *d, struct victims *v,
+	uint32_t *chunks)
+	REQUIRES(&d->pool_lock)
+{
+	struct event *saved;
+	CUresult r;
+
+	if (v->nr > 0) {
+		for (uint32_t i = 0; i < v->nr; i++)
+			chunks[i] = d->pages[v->pages[i]].chunk;
+		device_reach_changed(d);
 		lock_release(&d->pool_lock);
-		r = victims_move(d, &v, &saved);
+		r = victims_move(d, v, &saved);
 		lock_acquire(&d->pool_lock);
-		for (uint32_t i = 0; i < v.nr_gone; i++)
-			victim_left(d, v.pages[i], saved);
-		victims_stay(d, &v);
+		for (uint32_t i = 0; i < v->nr_gone; i++)
+			victim_left(d, v->pages[i], saved);
+		victims_stay(d, v);
 		if (r != CUDA_SUCCESS)
 			log_err("moving %u chunks to the arena failed: %s",
-				v.nr - v.nr_gone, api_result_name(r));
+				v->nr - v->nr_gone, api_result_name(r));
 		event_put(saved);
 	}
-	t->demoting = false;
+	d->tenancy->demoting = false;
 	pthread_cond_broadcast(&d->pool_cond);
-	free(v.pages);
-	return v.nr_gone;
+	free(v->pages);
+	return v->nr_gone;
+}
+
+uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
+	uint32_t *chunks)
+{
+	struct victims v = { 0 };
+
+	if (!demote_begin(d, want, &v))
+		return 0;
+	victims_choose(d, want, keep, &v);
+	return demote_run(d, &v, chunks);
+}
+
+uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
+	uint32_t *chunks)
+{
+	struct victims v = { 0 };
+
+	if (!demote_begin(d, n, &v))
+		return 0;
+	victims_name(d, pages, n, &v);
+	return demote_run(d, &v, chunks);
 }
 
 /* ---- giving back ---- */

@@ -66,7 +66,13 @@ struct device {
 	struct lock pool_lock;	/* pages, chunks, slots */
 	pthread_cond_t pool_cond;
 	struct chunks *chunks;	/* owned by chunk.c */
+	struct phase *phase;	/* owned by phase.c; atomic, set once */
 	struct tenancy *tenancy;/* owned by tenancy.c */
+	/*
+	 * Counts changes of what a pointer may reach: spans, allocations, pages
+	 * that stop being plainly resident, plans.  Atomic.
+	 */
+	uint32_t reach_gen;
 	struct allocs *allocs;	/* owned by alloc.c */
 };
 
@@ -86,6 +92,10 @@ struct page {
 	bool defined;		/* something has been written here */
 	bool launched;		/* some launch has named it */
 	bool fixed;		/* resident for good: others hold its address */
+	uint8_t uploaded;	/* atomic; the host has written here */
+	uint32_t unit;		/* of the schedule, or PAGE_NONE */
+	uint32_t place;		/* the slot a schedule gives it, or PAGE_NONE */
+	uint32_t alias;		/* slot it stays mapped to, or PAGE_NONE */
 	struct event *saved;	/* referenced; last copy to the arena */
 	uint32_t stamp;		/* of the last set that named it */
 	uint32_t older;		/* resident: neighbours by age, or PAGE_NONE */
@@ -123,6 +133,12 @@ static inline CUdeviceptr device_address(const struct device *d, uint32_t page)
 static inline uint64_t device_word(const struct device *d, uint32_t page)
 {
 	return __atomic_load_n(&d->words[page], __ATOMIC_RELAXED);
+}
+
+/* Whoever looked up what a pointer reaches has to do it again. */
+static inline void device_reach_changed(struct device *d)
+{
+	__atomic_fetch_add(&d->reach_gen, 1, __ATOMIC_SEQ_CST);
 }
 
 /*

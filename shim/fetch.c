@@ -22,7 +22,8 @@ static CUresult jobs_settle(struct page_set *s, struct jobs *jobs)
 			struct event *e = j->readers[k].event;
 
 			/* Unmapping does not wait for work; so we do. */
-			r = event_wait(e);
+			if (!j->keep)
+				r = event_wait(e);
 			if (r == CUDA_SUCCESS && j->save)
 				r = mover_save_after(s->context, e);
 			if (r == CUDA_SUCCESS)
@@ -32,7 +33,10 @@ static CUresult jobs_settle(struct page_set *s, struct jobs *jobs)
 		}
 		if (r == CUDA_SUCCESS && j->before != NULL) {
 			/* Filled, perhaps never read: the copy still counts. */
-			r = event_wait(j->before);
+			if (!j->keep)
+				r = event_wait(j->before);
+			if (r == CUDA_SUCCESS)
+				r = mover_fetch_after(s->context, j->before);
 			if (r == CUDA_SUCCESS && j->save)
 				r = mover_save_after(s->context, j->before);
 		}
@@ -87,11 +91,11 @@ static CUresult jobs_unmap(struct device *d, struct jobs *jobs)
 	while (i < jobs->nr && r == CUDA_SUCCESS) {
 		uint32_t first = jobs->at[i].old;
 
-		if (first == PAGE_NONE) {
+		if (first == PAGE_NONE || jobs->at[i].keep) {
 			i++;
 			continue;
 		}
-		for (n = 1; i + n < jobs->nr &&
+		for (n = 1; i + n < jobs->nr && !jobs->at[i + n].keep &&
 		     jobs->at[i + n].old == first + n; n++)
 			;
 		r = device_unmap(d, device_address(d, first), n);
@@ -100,6 +104,43 @@ static CUresult jobs_unmap(struct device *d, struct jobs *jobs)
 		i += n;
 	}
 	return r;
+}
+
+/*
+ * Pages that are still mapped to the slot of a plan, and now go elsewhere.
+ * Whoever used them there has finished once the slot's present contents are
+ * there: their copy waited for it.
+ */
+static CUresult jobs_unmap_strays(struct device *d, struct jobs *jobs)
+{
+	CUresult r = CUDA_SUCCESS;
+	bool quiet = false;
+
+	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
+		struct job *j = &jobs->at[i];
+
+		if (j->page == PAGE_NONE || j->stray == PAGE_NONE)
+			continue;
+		if (!quiet)
+			r = context_quiesce(d);
+		quiet = true;
+		if (r == CUDA_SUCCESS)
+			r = device_unmap(d, device_address(d, j->page), 1);
+		j->strayed = r == CUDA_SUCCESS;
+	}
+	return r;
+}
+
+/* Pages that need a mapping, from jobs[i] on, in a row. */
+static uint32_t map_run(const struct jobs *jobs, uint32_t i)
+{
+	uint32_t n = 0;
+
+	while (i + n < jobs->nr && !jobs->at[i + n].aliased &&
+	       jobs->at[i + n].page != PAGE_NONE &&
+	       jobs->at[i + n].page == jobs->at[i].page + n)
+		n++;
+	return n;
 }
 
 static CUresult jobs_map(struct device *d, struct jobs *jobs)
@@ -112,9 +153,13 @@ static CUresult jobs_map(struct device *d, struct jobs *jobs)
 	if (handles == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	while (i < jobs->nr && r == CUDA_SUCCESS) {
-		for (n = 0; i + n < jobs->nr && jobs->at[i + n].page ==
-		     jobs->at[i].page + n; n++)
-			handles[n] = chunk_handle(d, jobs->at[i + n].chunk);
+		n = map_run(jobs, i);
+		if (n == 0) {
+			i++;
+			continue;
+		}
+		for (uint32_t k = 0; k < n; k++)
+			handles[k] = chunk_handle(d, jobs->at[i + k].chunk);
 		r = device_map(d, device_address(d, jobs->at[i].page), n,
 			handles);
 		for (uint32_t k = 0; k < n && r == CUDA_SUCCESS; k++)
@@ -136,8 +181,11 @@ static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < jobs->nr && r == CUDA_SUCCESS; i++) {
 		const struct job *j = &jobs->at[i];
-		const struct page *p = &d->pages[j->page];
+		const struct page *p;
 
+		if (j->page == PAGE_NONE)
+			continue;	/* the slot is only emptied */
+		p = &d->pages[j->page];
 		if (!p->defined)
 			continue;	/* nobody can expect its bytes */
 		if (p->saved != NULL)
@@ -150,6 +198,7 @@ static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
 			.size = p->len,
 		};
 	}
+	jobs->copying = true;
 	if (r == CUDA_SUCCESS)
 		r = mover_fetch(s->context, moves, n, &jobs->fetched);
 	stat_add(fetches, n);
@@ -160,7 +209,8 @@ static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
 static bool any_own_chunk(const struct jobs *jobs)
 {
 	for (uint32_t i = 0; i < jobs->nr; i++)
-		if (jobs->at[i].slot == SLOT_NONE)
+		if (jobs->at[i].slot == SLOT_NONE &&
+		    jobs->at[i].page != PAGE_NONE)
 			return true;
 	return false;
 }
@@ -173,6 +223,8 @@ CUresult jobs_run(struct page_set *s, struct jobs *jobs)
 		r = jobs_save(s, jobs);
 	if (r == CUDA_SUCCESS)
 		r = jobs_unmap(s->device, jobs);
+	if (r == CUDA_SUCCESS)
+		r = jobs_unmap_strays(s->device, jobs);
 	if (r == CUDA_SUCCESS)
 		r = jobs_map(s->device, jobs);
 	if (r == CUDA_SUCCESS)

@@ -11,6 +11,7 @@
 #include "shim/chunk.h"
 #include "shim/log.h"
 #include "shim/section.h"
+#include "shim/schedule.h"
 #include "shim/tenancy_int.h"
 
 static void mark_fixed(struct page_set *s, bool fixed)
@@ -98,8 +99,11 @@ static CUresult fix_page(struct page_set *s, uint32_t page)
 CUresult tenancy_fix(struct page_set *s)
 {
 	struct device *d = s->device;
-	CUresult r = tenancy_acquire(s);
+	CUresult r;
 
+	/* A slot is about to change its memory. */
+	schedule_end(d, "memory is needed at a fixed place");
+	r = tenancy_acquire(s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	/* Marked pages stay although the section closes; others are pinned. */

@@ -9,6 +9,9 @@
 #include "shim/init.h"
 #include "shim/kernarg.h"
 #include "shim/log.h"
+#include "shim/phase.h"
+#include "shim/prefetch.h"
+#include "shim/schedule.h"
 #include "shim/section.h"
 #include "shim/stats.h"
 
@@ -84,7 +87,10 @@ void issue_let_go(struct issue *i)
 			tenancy_release_pair(&i->set, &i->peer);
 		else
 			tenancy_release(&i->set);
+		prefetch_pump(i->set.device);
 		issue_sets_clear(i);
+	} else if (i->kind == ISSUE_PLANNED) {
+		issue_units_end(i);
 	}
 	i->kind = ISSUE_PASS;
 }
@@ -215,39 +221,105 @@ static void set_narrow(struct issue *i, const struct kernarg *k, void **params,
 	kernarg_walk(k, params, extra, visit_collect, c);
 }
 
-static NOINLINE bool launch_streamed(struct issue *i, const struct kernarg *k,
-	CUstream s, void **params, void **extra)
+/* Whether any page of the set is not plainly resident. */
+static bool set_waits(const struct page_set *s)
+{
+	for_each_page(s, r, page) {
+		uint64_t word = device_word(s->device, page);
+
+		if ((word & PAGE_TIER_MASK) == TIER_STREAMED ||
+		    (word & PAGE_LEAVING) != 0)
+			return true;
+	}
+	return false;
+}
+
+static bool sets_wait(const struct issue *i)
+{
+	return (i->set.nr > 0 && set_waits(&i->set)) ||
+		(i->peer.nr > 0 && set_waits(&i->peer));
+}
+
+/*
+ * The launch is shown to the phase it is watched in.  The sets are complete.
+ * false: it needs nothing but residents, so it goes as such.
+ */
+static bool watched(struct issue *i, CUfunction f, CUstream s)
+{
+	struct device *d = i->set.device;
+	bool waits = sets_wait(i);
+
+	if (d == NULL)
+		return false;
+	if (phase_watching_now())
+		phase_launch(d, f, s, &i->set, waits);
+	else if (schedule_active(d))
+		phase_turn(d, true);
+	else if (waits)
+		phase_needed(d);
+	return waits;
+}
+
+/* All that it names is resident: an open section is all it takes. */
+static bool launch_settled(struct issue *i, const struct kernarg *k,
+	void **params, void **extra)
+{
+	section_open();
+	i->kind = ISSUE_OPEN;
+	if (all_settled(k, params, extra))
+		return true;
+	issue_let_go(i);
+	return false;
+}
+
+static NOINLINE bool launch_streamed(struct issue *i, CUfunction f,
+	const struct kernarg *k, CUstream s, void **params, void **extra)
 {
 	struct collect c = { .issue = i, .most = UINT64_MAX };
+	bool capturing;
 
-	stat_add(launches_streamed, 1);
 	issue_sets_init(i, NULL, s);
 	i->set.writes = i->set.launch = true;
 	i->peer.writes = i->peer.launch = true;
-	if (issue_is_capturing(s))
-		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-			"its stream is capturing, and memory that is not all "
-			"on the GPU cannot be captured yet");
 	kernarg_walk(k, params, extra, visit_collect, &c);
 	if (!c.failed)
 		set_narrow(i, k, params, extra, &c);
 	if (c.failed) {
 		issue_sets_clear(i);
+		if (launch_settled(i, k, params, extra))
+			return true;
 		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,
 			"it mixes swapped memory of three devices");
 	}
-	if (i->set.nr + i->peer.nr == 0) {	/* settled meanwhile, or freed */
+	capturing = issue_is_capturing(s);
+	if (!(capturing ? sets_wait(i) : watched(i, f, s))) {
+		/* All is there, unless it leaves right now. */
 		i->kind = ISSUE_OPEN;
 		section_open();
-		return true;
+		if (!sets_wait(i)) {
+			issue_sets_clear(i);
+			return true;
+		}
+		issue_let_go(i);
 	}
-	return issue_hold(i) ? true : issue_refuse(i, i->result);
+	if (capturing) {
+		issue_sets_clear(i);
+		return launch_refused(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+			"its stream is capturing, and memory that is not all "
+			"on the GPU cannot be captured yet");
+	}
+	stat_add(launches_streamed, 1);
+	if (!issue_hold(i))
+		return issue_refuse(i, i->result);
+	phase_wait_ends(i->set.device, s);
+	return true;
 }
 
 bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	void **extra)
 {
 	const struct kernarg *k;
+	struct unit *missed;
 
 	i->kind = ISSUE_PASS;
 	i->result = CUDA_SUCCESS;
@@ -264,7 +336,8 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 			"no memory for its code or its parameters' layout");
 	section_open();
 	i->kind = ISSUE_OPEN;
-	if (likely(k->known && all_settled(k, params, extra)))
+	if (likely(k->known && !phase_watching_now() &&
+	    all_settled(k, params, extra)))
 		return true;
 	if (!k->known) {
 		stat_add(unmanaged_launches, 1);
@@ -279,8 +352,17 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 			}
 		return true;
 	}
+	if (phase_watching_now()) {
+		issue_let_go(i);
+		return launch_streamed(i, f, k, s, params, extra);
+	}
+	if (issue_units(i, k, s, params, extra))
+		return true;
+	missed = i->missed;
+	if (missed != NULL)
+		unit_missed(i->units_of, missed);
 	issue_let_go(i);
-	return launch_streamed(i, k, s, params, extra);
+	return launch_streamed(i, f, k, s, params, extra);
 }
 
 /* ---- copies ---- */
@@ -330,8 +412,11 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 		return issue_refuse(i, CUDA_ERROR_INVALID_VALUE);
 	if (a_dst == NULL && a_src == NULL)
 		return true;
-	if (a_dst != NULL && !(how & ISSUE_FILL))
+	if (a_dst != NULL && !(how & ISSUE_FILL)) {
 		alloc_span_add(d_dst, a_dst, dst);
+		if (how & ISSUE_FROM_HOST)
+			alloc_uploaded(d_dst, dst, n);
+	}
 	section_open();
 	i->kind = ISSUE_OPEN;
 	if (!issue_unsettled(a_dst) && !issue_unsettled(a_src))

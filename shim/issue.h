@@ -35,7 +35,11 @@ enum issue_kind {
 	ISSUE_PASS,	/* nothing of ours is touched */
 	ISSUE_OPEN,	/* resident memory only: an open section */
 	ISSUE_HELD,	/* an acquired set */
+	ISSUE_PLANNED,	/* an open section, and pins on units of a plan */
 };
+
+/* Units that one launch may name on the short way. */
+#define ISSUE_UNITS 4
 
 /* How a copy behaves. */
 #define ISSUE_SYNC 0x1		/* returns when it is done */
@@ -58,6 +62,13 @@ struct issue {
 	bool ordered;		/* the source has its bytes already */
 	bool splits;		/* the hook can do it in smaller parts */
 	bool too_big;		/* refused: such parts may do */
+	/* Launches under a plan. */
+	struct device *units_of;
+	struct unit *units[ISSUE_UNITS];
+	struct unit *missed;	/* not whole: the launch goes the long way */
+	uint32_t units_gen;
+	uint8_t nr_units;
+	bool entered;		/* a unit's turn began */
 };
 
 /* The default stream's handle in either flavour. */

@@ -6,6 +6,7 @@
 #define BALLAST_ISSUE_INT_H
 
 #include "shim/issue.h"
+#include "shim/kernarg.h"
 
 /* Empty sets, for slow paths; d may be NULL. */
 void issue_sets_init(struct issue *i, struct device *d, CUstream s);
@@ -27,6 +28,15 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 	struct alloc **a);
 /* Whether some of it is not plainly resident; NULL: nothing. */
 bool issue_unsettled(const struct alloc *a);
+
+/*
+ * The short way of a launch, where a plan is in force.  A section is open.
+ * false: the long way; i->missed may name a unit that is not whole.
+ */
+bool issue_units(struct issue *i, const struct kernarg *k, CUstream s,
+	void **params, void **extra);
+/* After the launch; closes the section. */
+void issue_units_end(struct issue *i);
 
 /* Adds [from, to) of `a`; holes of a reservation are left out. */
 bool issue_add_range(struct page_set *s, struct device *d,

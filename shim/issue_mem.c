@@ -14,8 +14,10 @@
 #include "shim/issue_int.h"
 #include "shim/kernarg.h"
 #include "shim/log.h"
+#include "shim/schedule.h"
 #include "shim/stats.h"
 #include "shim/status.h"
+#include "shim/unit.h"
 
 /* ---- devices ---- */
 
@@ -470,6 +472,11 @@ void issue_stream_destroyed(CUstream s)
 		return;
 	init_enter();
 	if (real.cuCtxPushCurrent_v2(c->handle) == CUDA_SUCCESS) {
+		for (int n = 0; n < __atomic_load_n(&device_nr,
+		     __ATOMIC_ACQUIRE); n++)
+			if (__atomic_load_n(&device_list[n]->tenancy,
+			    __ATOMIC_ACQUIRE) != NULL)
+				unit_stream_ends(device_list[n], s);
 		context_stream_destroyed(c, s);
 		real.cuCtxPopCurrent_v2(&popped);
 	}
@@ -485,6 +492,7 @@ static void free_all_of(struct context *c, bool alive)
 
 		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
 			continue;
+		schedule_context_ends(d, c);
 		reap(d, true);
 		while ((a = alloc_claim_of(d, c)) != NULL)
 			alloc_end(d, a, false, alive);

@@ -17,6 +17,8 @@
 /* Taken in this order. */
 enum lock_rank {
 	LOCK_INIT,
+	LOCK_PHASE,
+	LOCK_PLANNER,
 	LOCK_HANDLES,
 	LOCK_ALLOC,
 	LOCK_POOL,

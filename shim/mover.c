@@ -52,6 +52,10 @@ static CUresult run(struct context *c, const struct move *m, size_t n,
 	}
 	if (r == CUDA_SUCCESS)
 		*done = event_record(c, stream, &r);
+	/* A stream need not wait for itself. */
+	if (*done != NULL)
+		*(stream == c->copy ? &(*done)->copy_after :
+			&(*done)->side_after) = c;
 	if (r != CUDA_SUCCESS) {
 		log_err("a copy between arena and GPU failed: %s",
 			api_result_name(r));
@@ -89,12 +93,29 @@ CUresult mover_save(struct context *c, const struct move *m, size_t n,
 	return run(c, m, n, copy_out, c->side, done);
 }
 
+/*
+ * Streams run in order: what has been waited for once need not be again.  A
+ * second thread may come here at the same time; then there are two waits.
+ */
+static CUresult after(struct event *e, CUstream s, struct context *c,
+	struct context **mark)
+{
+	CUresult r;
+
+	if (__atomic_load_n(mark, __ATOMIC_ACQUIRE) == c)
+		return CUDA_SUCCESS;
+	r = event_order(e, s);
+	if (r == CUDA_SUCCESS)
+		__atomic_store_n(mark, c, __ATOMIC_RELEASE);
+	return r;
+}
+
 CUresult mover_fetch_after(struct context *c, struct event *e)
 {
-	return event_order(e, c->copy);
+	return after(e, c->copy, c, &e->copy_after);
 }
 
 CUresult mover_save_after(struct context *c, struct event *e)
 {
-	return event_order(e, c->side);
+	return after(e, c->side, c, &e->side_after);
 }

@@ -23,81 +23,6 @@
 #include "shim/status.h"
 #include "shim/pool_int.h"
 
-/* ---- size of the pool ---- */
-
-uint32_t pool_target(const struct device *d)
-{
-	uint64_t bytes = d->tenancy->layout->pool_bytes(d);
-	uint64_t n = (bytes + d->page_size - 1) >> d->page_shift;
-	uint64_t most = d->budget_most >> d->page_shift;
-
-	if (n < 2)
-		n = 2;
-	if (n > most)
-		n = most;
-	return (uint32_t)n;
-}
-
-int pool_add(struct device *d, const uint32_t *chunks, uint32_t n)
-{
-	struct tenancy *t = d->tenancy;
-	CUmemGenericAllocationHandle *handles;
-	uint32_t first = t->nr_slots;
-	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
-
-	handles = malloc(n * sizeof(*handles));
-	if (handles != NULL && n <= d->pool_max - first) {
-		for (uint32_t i = 0; i < n; i++)
-			handles[i] = chunk_handle(d, chunks[i]);
-		lock_release(&d->pool_lock);
-		r = device_map(d, slot_address(d, first), n, handles);
-		lock_acquire(&d->pool_lock);
-	}
-	free(handles);
-	if (r != CUDA_SUCCESS) {
-		for (uint32_t i = 0; i < n; i++)
-			chunk_recycle(d, chunks[i]);
-		return -EIO;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		memset(&t->slots[first + i], 0, sizeof(t->slots[0]));
-		t->slots[first + i].chunk = chunks[i];
-		t->slots[first + i].page = PAGE_NONE;
-	}
-	t->nr_slots += n;
-	stat_add(pool_bytes, (uint64_t)n << d->page_shift);
-	pthread_cond_broadcast(&d->pool_cond);
-	return 0;
-}
-
-uint32_t pool_grow(struct device *d, uint32_t slots,
-	const struct page_set *keep)
-{
-	struct tenancy *t = d->tenancy;
-	uint32_t *chunks, want, got, before = t->nr_slots;
-
-	while (t->growing)
-		if (!lock_wait(&d->pool_lock, &d->pool_cond,
-		    tenancy_deadline()))
-			return 0;
-	if (t->nr_slots >= slots)
-		return t->nr_slots - before;
-	t->growing = true;
-	want = slots - t->nr_slots;
-	chunks = malloc(want * sizeof(*chunks));
-	if (chunks != NULL) {
-		got = chunk_take(d, want, chunks);
-		if (got < want)
-			got += demote(d, want - got, keep, chunks + got);
-		if (got > 0)
-			pool_add(d, chunks, got);
-		free(chunks);
-	}
-	t->growing = false;
-	pthread_cond_broadcast(&d->pool_cond);
-	return t->nr_slots - before;
-}
-
 /* ---- deciding ---- */
 
 /* A hole of a reservation, or freed since the set was made. */
@@ -142,7 +67,48 @@ static bool slot_usable(const struct device *d, uint32_t i)
 	if (slot->busy || slot->pins > 0)
 		return false;
 	return slot->page == PAGE_NONE ||
-		d->pages[slot->page].stamp != t->stamp;
+		(d->pages[slot->page].stamp != t->stamp &&
+		 slot_open_unit(d, slot) == NULL);
+}
+
+/*
+ * A unit that has to be closed before the set can have the slots it needs, or
+ * NULL.  Of several the one that the program comes to last.
+ */
+static struct unit *unit_in_way(const struct device *d, const struct jobs *jobs)
+	REQUIRES(&d->pool_lock)
+{
+	const struct tenancy *t = d->tenancy;
+	struct unit *u, *far = NULL;
+	uint32_t free = 0, any = 0;
+
+	if (t->schedule == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < jobs->nr; i++) {
+		uint32_t want = t->layout->slot_of(d, jobs->at[i].page);
+
+		if (want == SLOT_ANY || want >= t->nr_slots) {
+			any++;
+			continue;
+		}
+		u = slot_open_unit(d, &t->slots[want]);
+		if (u != NULL && d->pages[t->slots[want].page].stamp !=
+		    t->stamp)
+			return u;
+	}
+	for (uint32_t i = 0; i < t->nr_slots && free < any; i++) {
+		if (slot_usable(d, i)) {
+			free++;
+			continue;
+		}
+		u = slot_open_unit(d, &t->slots[i]);
+		if (u != NULL && d->pages[t->slots[i].page].stamp != t->stamp &&
+		    t->slots[i].pins == 0 && (far == NULL ||
+		    schedule_distance(t->schedule, u) >
+		    schedule_distance(t->schedule, far)))
+			far = u;
+	}
+	return free < any ? far : NULL;
 }
 
 /* With host functions about, a reader may never finish without us. */
@@ -199,7 +165,7 @@ static bool job_place(struct device *d, struct job *j)
 	if (want == SLOT_ANY)
 		want = ring_next(d);
 	else if (want >= t->nr_slots || !slot_usable(d, want))
-		want = SLOT_NONE;
+		want = ring_next(d);	/* another page of the set has it */
 	if (want == SLOT_NONE)
 		return false;
 	j->slot = want;
@@ -262,7 +228,7 @@ void unpin_all(struct device *d, struct page_set *s)
 }
 
 /* From here on the pages are this thread's until jobs_finish(). */
-static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
+void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
@@ -272,13 +238,23 @@ static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 		struct slot *slot;
 
 		d->pages[j->page].state = PAGE_MOVING;
+		j->stray = d->pages[j->page].alias == j->slot ? PAGE_NONE :
+			d->pages[j->page].alias;
 		if (j->slot == SLOT_NONE)
 			continue;
 		slot = &t->slots[j->slot];
 		pin(d, s, j->slot);
 		j->old = slot->page;
-		j->save = slot->dirty;
+		j->save = slot_must_save(d, slot);
+		j->dirty = slot->dirty;
+		j->touched = slot->touched;
 		j->used = slot->used;
+		j->keep = j->old != PAGE_NONE &&
+			d->pages[j->old].alias == j->slot &&
+			t->schedule != NULL && !t->schedule->ending;
+		j->aliased = d->pages[j->page].alias == j->slot;
+		if (j->old != PAGE_NONE)
+			unit_page_gone(d, j->old, j->slot);
 		j->readers = slot->readers;
 		j->nr_readers = slot->nr_readers;
 		j->before = slot->ready;
@@ -286,7 +262,7 @@ static void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 		slot->nr_readers = slot->max_readers = 0;
 		slot->ready = NULL;
 		slot->page = j->page;
-		slot->dirty = slot->used = false;
+		slot->dirty = slot->touched = slot->used = false;
 		d->pages[j->page].slot = j->slot;
 		if (j->old != PAGE_NONE)
 			d->pages[j->old].state = PAGE_MOVING;
@@ -302,6 +278,8 @@ static void old_leaves(struct device *d, const struct job *j)
 
 	old->state = PAGE_ABSENT;
 	old->slot = SLOT_NONE;
+	if (!j->keep)
+		old->alias = PAGE_NONE;
 	stat_add(evictions, 1);
 }
 
@@ -324,17 +302,22 @@ void become_resident(struct device *d, uint32_t page, uint32_t chunk)
 	resident_add(d, page);
 }
 
-static void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
+void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
 	REQUIRES(&d->pool_lock)
 {
 	for (uint32_t i = 0; i < jobs->nr; i++) {
 		struct job *j = &jobs->at[i];
 
 		d->pages[j->page].state = PAGE_PRESENT;
+		if (j->stray != PAGE_NONE)
+			d->pages[j->page].alias = PAGE_NONE;
 		if (j->slot == SLOT_NONE) {
 			become_resident(d, j->page, j->chunk);
 			continue;
 		}
+		unit_page_here(d, j->page, j->slot);
+		if (schedule_keeps(d, j->page, j->slot))
+			d->pages[j->page].alias = j->slot;
 		if (j->old != PAGE_NONE)
 			old_leaves(d, j);
 		d->tenancy->slots[j->slot].busy = false;
@@ -350,8 +333,10 @@ static void slot_restore(struct device *d, struct job *j)
 	struct slot *slot = &d->tenancy->slots[j->slot];
 
 	d->pages[j->old].state = PAGE_PRESENT;
+	unit_page_here(d, j->old, j->slot);
 	slot->page = j->old;
-	slot->dirty = j->save;
+	slot->dirty = j->dirty;
+	slot->touched = j->touched;
 	slot->used = j->used;
 	slot->readers = j->readers;
 	slot->nr_readers = slot->max_readers = j->nr_readers;
@@ -366,7 +351,7 @@ static void slot_restore(struct device *d, struct job *j)
  * arena.  An old tenant that was not unmapped yet stays; one that was has its
  * bytes on the way to the arena, and the slot waits for that.
  */
-static void jobs_fail(struct device *d, struct jobs *jobs)
+void jobs_fail(struct device *d, struct jobs *jobs)
 	REQUIRES(&d->pool_lock)
 {
 	for (uint32_t i = 0; i < jobs->nr; i++) {
@@ -375,6 +360,8 @@ static void jobs_fail(struct device *d, struct jobs *jobs)
 
 		if (j->mapped)
 			device_unmap(d, device_address(d, j->page), 1);
+		if (j->stray != PAGE_NONE && j->strayed)
+			d->pages[j->page].alias = PAGE_NONE;
 		d->pages[j->page].state = PAGE_ABSENT;
 		d->pages[j->page].slot = SLOT_NONE;
 		if (j->slot == SLOT_NONE) {
@@ -383,7 +370,8 @@ static void jobs_fail(struct device *d, struct jobs *jobs)
 		}
 		slot = &d->tenancy->slots[j->slot];
 		slot->page = PAGE_NONE;
-		if (j->old != PAGE_NONE && !j->unmapped) {
+		if (j->old != PAGE_NONE && !j->unmapped &&
+		    !(j->keep && jobs->copying)) {
 			slot_restore(d, j);
 		} else if (j->old != PAGE_NONE) {
 			old_leaves(d, j);
@@ -396,7 +384,7 @@ static void jobs_fail(struct device *d, struct jobs *jobs)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
-static void jobs_free(struct jobs *jobs)
+void jobs_free(struct jobs *jobs)
 {
 	for (uint32_t i = 0; i < jobs->nr; i++) {
 		struct job *j = &jobs->at[i];
@@ -476,6 +464,7 @@ static CUresult find_places(struct device *d, struct page_set *s,
 	struct tenancy *t = d->tenancy;
 	uint64_t deadline = tenancy_deadline(), patience = turn_patience();
 	uint32_t missing, lack, held;
+	struct unit *way;
 	bool late = false;
 
 	for (;;) {
@@ -490,6 +479,17 @@ static CUresult find_places(struct device *d, struct page_set *s,
 			continue;
 		if (!jobs_collect(d, s, jobs, missing))
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		way = unit_in_way(d, jobs);
+		if (way != NULL) {
+			jobs_free(jobs);
+			/* The lock was free meanwhile: from the start. */
+			if (!unit_close(d, way))
+				lock_wait(&d->pool_lock, &d->pool_cond,
+					lock_now_ns() + UNIT_LOOK_NS);
+			if (lock_now_ns() > deadline)
+				return CUDA_ERROR_LAUNCH_TIMEOUT;
+			continue;
+		}
 		lack = jobs_place(d, jobs);
 		if (lack == 0)
 			return CUDA_SUCCESS;
@@ -566,7 +566,10 @@ static bool settle(struct device *d, struct page_set *s,
 		if (p->slot == SLOT_NONE)
 			continue;
 		slot = &d->tenancy->slots[p->slot];
-		slot->dirty |= s->writes;
+		if (s->launch)
+			slot->touched |= s->writes;
+		else
+			slot->dirty |= s->writes;
 		if (slot->ready != NULL && slot->ready != last) {
 			last = slot->ready;
 			events[(*n)++] = event_get(last);
@@ -673,163 +676,4 @@ CUresult tenancy_acquire(struct page_set *s)
 		s->pins = NULL;
 	}
 	return r;
-}
-
-/* ---- release ---- */
-
-/* Not the thread's id, which another may get after this one's end. */
-static unsigned long stream_thread(CUstream s)
-{
-	static unsigned long last;
-	static __thread unsigned long self;
-
-	if (s != CU_STREAM_PER_THREAD)
-		return 0;
-	if (self == 0)
-		self = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-	return self;
-}
-
-static uint64_t ticket(void)
-{
-	static uint64_t last;
-
-	return __atomic_add_fetch(&last, 1, __ATOMIC_SEQ_CST);
-}
-
-static bool same_stream(const struct reader *a, const struct reader *b)
-{
-	return a->context == b->context && a->stream == b->stream &&
-		a->thread == b->thread && a->epoch == b->epoch;
-}
-
-/* Readers that are done say nothing any more. */
-static void readers_prune(struct slot *slot)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < slot->nr_readers; i++) {
-		if (event_query(slot->readers[i].event))
-			event_put(slot->readers[i].event);
-		else
-			slot->readers[n++] = slot->readers[i];
-	}
-	slot->nr_readers = n;
-}
-
-/* Takes over a reference of its own; false: no memory. */
-static bool reader_add(struct slot *slot, const struct reader *who)
-{
-	struct reader *grown;
-
-	for (uint32_t i = 0; i < slot->nr_readers; i++)
-		if (same_stream(&slot->readers[i], who) &&
-		    slot->readers[i].recorded < who->begun) {
-			/*
-			 * The later event of a stream stands for both.  Who
-			 * comes here later need not have recorded later: two
-			 * threads may share a stream.
-			 */
-			event_put(slot->readers[i].event);
-			slot->readers[i] = *who;
-			event_get(who->event);
-			return true;
-		}
-	if (slot->nr_readers == slot->max_readers) {
-		if (slot->nr_readers >= 8)
-			readers_prune(slot);
-		grown = realloc(slot->readers, (slot->nr_readers + 4) *
-			sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		slot->readers = grown;
-		slot->max_readers = slot->nr_readers + 4;
-	}
-	slot->readers[slot->nr_readers] = *who;
-	event_get(who->event);
-	slot->nr_readers++;
-	return true;
-}
-
-void tenancy_release(struct page_set *s)
-{
-	struct device *d = s->device;
-	struct reader who = {
-		.context = s->caller,
-		.stream = s->stream,
-		.thread = stream_thread(s->stream),
-		.epoch = context_epoch(s->caller),
-	};
-	CUresult r = CUDA_SUCCESS;
-	bool kept = true;
-
-	if (s->nr_pins > 0) {
-		who.begun = ticket();
-		who.event = event_record(s->caller, s->stream, &r);
-		who.recorded = ticket();
-		/* Without an event nobody could wait later, so wait now. */
-		if (who.event == NULL)
-			real.cuStreamSynchronize(s->stream);
-	}
-	lock_acquire(&d->pool_lock);
-	for (uint32_t i = 0; i < s->nr_pins && who.event != NULL; i++)
-		kept &= reader_add(&d->tenancy->slots[s->pins[i]], &who);
-	if (kept)
-		unpin_all(d, s);
-	lock_release(&d->pool_lock);
-	if (!kept) {
-		/* No memory to note the reader: see it through, pinned. */
-		event_wait(who.event);
-		lock_acquire(&d->pool_lock);
-		unpin_all(d, s);
-		lock_release(&d->pool_lock);
-	}
-	event_put(who.event);
-	free(s->pins);
-	s->pins = NULL;
-	section_close();
-}
-
-/* ---- uploads that need no GPU ---- */
-
-bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src, size_t n)
-{
-	uint32_t first = device_page(d, p), last = device_page(d, p + n - 1);
-	struct event *saved;
-	bool fit = true;
-
-	lock_acquire(&d->pool_lock);
-	for (uint32_t page = first; page <= last && fit; page++)
-		fit = page_tier(d, page) == TIER_STREAMED &&
-			d->pages[page].state == PAGE_ABSENT &&
-			!d->pages[page].launched;
-	for (uint32_t page = first; page <= last && fit; page++)
-		d->pages[page].state = PAGE_MOVING;
-	lock_release(&d->pool_lock);
-	if (!fit)
-		return false;
-	for (uint32_t page = first; page <= last; page++) {
-		CUdeviceptr start = device_address(d, page);
-		size_t off = p > start ? p - start : 0;
-		size_t len = d->page_size - off;
-
-		if (len > n)
-			len = n;
-		saved = d->pages[page].saved;
-		if (saved != NULL)
-			event_wait(saved);
-		memcpy((uint8_t *)arena_ptr(d->pages[page].arena) + off, src,
-			len);
-		src = (const uint8_t *)src + len;
-		p += len;
-		n -= len;
-	}
-	lock_acquire(&d->pool_lock);
-	for (uint32_t page = first; page <= last; page++) {
-		d->pages[page].defined = true;
-		d->pages[page].state = PAGE_ABSENT;
-	}
-	pthread_cond_broadcast(&d->pool_cond);
-	lock_release(&d->pool_lock);
-	return true;
 }

@@ -16,6 +16,7 @@
 #include "shim/chunk.h"
 #include "shim/conf.h"
 #include "shim/log.h"
+#include "shim/schedule.h"
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
 
@@ -194,6 +195,7 @@ static void page_init(struct device *d, struct alloc *a, uint32_t i)
 	p->slot = SLOT_NONE;
 	p->arena = ARENA_NONE;
 	p->older = p->newer = PAGE_NONE;
+	p->unit = p->place = p->alias = PAGE_NONE;
 }
 
 /* Chunks that belong to no page, no slot and no list just now. */
@@ -246,6 +248,7 @@ static void back_finish(struct device *d, struct alloc *a,
 	struct tenancy *t = d->tenancy;
 	struct alloc *owner = alloc_of_word(d, page_word(a, TIER_STREAMED));
 
+	device_reach_changed(d);
 	lock_acquire(&d->pool_lock);
 	/* Of a reservation only a part may be backed, so this is a sum. */
 	alloc_unsettle(d, owner, a->nr_pages - nr_mapped);
@@ -420,7 +423,7 @@ void slot_clear(struct slot *s)
 	event_put(s->ready);
 	s->ready = NULL;
 	s->page = PAGE_NONE;
-	s->dirty = s->used = false;
+	s->dirty = s->touched = s->used = false;
 }
 
 static bool is_mapped(const struct device *d, uint32_t page)
@@ -481,6 +484,7 @@ CUresult tenancy_drop(struct device *d, struct alloc *a, bool quiet)
 	size_t n = 0;
 	CUresult r;
 
+	schedule_leave(d, a->first, a->nr_pages);
 	lock_acquire(&d->pool_lock);
 	/* Moves end by themselves; a pin may be that of a call that blocks. */
 	while (!drop_settle(d, a) && drop_moving(d, a))

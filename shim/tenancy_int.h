@@ -6,7 +6,9 @@
 #ifndef BALLAST_TENANCY_INT_H
 #define BALLAST_TENANCY_INT_H
 
+#include "shim/conf.h"
 #include "shim/tenancy.h"
+#include "shim/unit.h"
 
 /* Work that used a slot: the last event of one stream. */
 struct reader {
@@ -25,7 +27,8 @@ struct slot {
 	uint32_t pins;
 	bool busy;		/* a thread is changing the tenant */
 	bool used;		/* hit since the hand passed */
-	bool dirty;		/* the tenant may have been written */
+	bool dirty;		/* the tenant has been written by a copy */
+	bool touched;		/* a kernel may have written it */
 	struct event *ready;	/* referenced; the tenant's bytes are there */
 	struct reader *readers;	/* owned */
 	uint32_t nr_readers;
@@ -34,6 +37,7 @@ struct slot {
 
 struct tenancy {
 	const struct layout *layout;
+	struct schedule *schedule;	/* of the plan in force, or NULL */
 	struct slot *slots;	/* owned; pool_max entries */
 	uint32_t nr_slots;
 	uint32_t hand;		/* next slot of the ring */
@@ -75,6 +79,40 @@ static inline CUdeviceptr slot_address(const struct device *d, uint32_t slot)
 	return d->pool_base + ((uint64_t)slot << d->page_shift);
 }
 
+/* The unit of a slot's tenant, if launches may still be on it; or NULL. */
+static inline struct unit *slot_open_unit(const struct device *d,
+	const struct slot *s)
+{
+	struct unit *u;
+
+	if (s->page == PAGE_NONE || d->pages[s->page].unit == PAGE_NONE)
+		return NULL;
+	u = &d->tenancy->schedule->units[d->pages[s->page].unit];
+	return u->busy || u->nr_users > 0 ||
+		__atomic_load_n(&u->open, __ATOMIC_SEQ_CST) ||
+		__atomic_load_n(&u->pins, __ATOMIC_SEQ_CST) ? u : NULL;
+}
+
+/* Units until the program comes to this one; 0: it is there. */
+static inline uint32_t schedule_distance(const struct schedule *sc,
+	const struct unit *u)
+{
+	uint32_t from = sc->current == NULL ? 0 :
+		sc->current->index + sc->passed;
+
+	return (u->index + 2 * sc->nr_units - from) % sc->nr_units;
+}
+
+/* Whether a page stays mapped to a slot that it leaves. */
+static inline bool schedule_keeps(const struct device *d, uint32_t page,
+	uint32_t slot)
+{
+	return d->tenancy->schedule != NULL && d->tenancy->schedule->fast &&
+		!d->tenancy->schedule->ending &&
+		d->pages[page].unit != PAGE_NONE &&
+		d->pages[page].place == slot;
+}
+
 uint64_t tenancy_deadline(void);
 
 /* Resident pages by age. */
@@ -114,6 +152,23 @@ void become_resident(struct device *d, uint32_t page, uint32_t chunk)
 	REQUIRES(&d->pool_lock);
 /* Drops tenant, readers and events. */
 void slot_clear(struct slot *s);
+/* The tenant's bytes differ from the arena's, or may. */
+static inline bool slot_must_save(const struct device *d,
+	const struct slot *s)
+{
+	if (s->dirty || !s->touched)
+		return s->dirty;
+	/* The user's word that kernels do not write weights. */
+	return conf.verify != CONF_VERIFY_OFF || s->page == PAGE_NONE ||
+		!__atomic_load_n(&d->pages[s->page].uploaded,
+			__ATOMIC_RELAXED);
+}
+/*
+ * Notes a reader (a reference of its own is taken); false: no memory.  Tickets
+ * rise; they are drawn before and after the event is recorded.
+ */
+bool reader_add(struct slot *slot, const struct reader *who) WARN_UNUSED;
+uint64_t reader_ticket(void);
 /*
  * Ends of allocations.  Waits until no thread moves or pins a page of it;
  * false: the deadline passed.
@@ -136,6 +191,12 @@ uint32_t pool_grow(struct device *d, uint32_t slots,
 /* Chunks that tenancy_reclaim() could give back without moving a byte. */
 uint32_t tenancy_idle_locked(const struct device *d)
 	REQUIRES(&d->pool_lock);
+/*
+ * Every tenant goes to the arena, and slots from n on are given up.  Waits for
+ * pins and readers; c is current.  On failure some tenants may have stayed.
+ */
+CUresult pool_empty(struct device *d, struct context *c, uint32_t n)
+	REQUIRES(&d->pool_lock) WARN_UNUSED;
 /* Slots the layout wants, rounded up. */
 uint32_t pool_target(const struct device *d);
 
@@ -144,6 +205,9 @@ uint32_t pool_target(const struct device *d);
  * their chunks.  Drops and retakes pool_lock.  Returns how many.
  */
 uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
+	uint32_t *chunks) REQUIRES(&d->pool_lock);
+/* The same for the residents among these n pages. */
+uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
 	uint32_t *chunks) REQUIRES(&d->pool_lock);
 
 #endif

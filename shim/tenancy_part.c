@@ -14,6 +14,7 @@
 #include "shim/chunk.h"
 #include "shim/log.h"
 #include "shim/mover.h"
+#include "shim/schedule.h"
 #include "shim/section.h"
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
@@ -95,6 +96,7 @@ CUresult tenancy_hold(struct device *d, const struct alloc *part)
 
 	if (events == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	schedule_leave(d, part->first, part->nr_pages);
 	lock_acquire(&d->pool_lock);
 	settled = drop_settle(d, part);
 	if (settled) {

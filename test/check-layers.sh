@@ -26,13 +26,13 @@ kernarg
 mover
 dirty
 section page_set
-=tenancy tenancy_int tenancy_part turn tenancy_pair pool pool_int fetch demote fix
+=observe observe_int observe_set observe_backbone observe_profile
+=tenancy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_size release unit fetch demote fix prefetch schedule
 =vmm vmm_int vmm_map vmm_native
 capture
-=observe observe_int observe_set observe_backbone observe_profile
+=timing gauge convert phase phase_int phase_plan
 trust
-phase
-=issue issue_int issue_mem issue_pointer issue_touch issue_vmm
+=issue issue_int issue_mem issue_pointer issue_touch issue_unit issue_vmm
 hook_batch hook_copy hook_copy2d hook_ctx hook_graph hook_launch hook_mem hook_module hook_pointer hook_vmm
 END
 
@@ -107,7 +107,7 @@ cat "$tmp/deps" "$tmp/calls" | awk -v order="$tmp/order" '
 	{
 		if (!known($1))
 			next
-		if ($2 ~ /^planner\/(planner\.h|plan_(status|params)\.def)$/ &&
+		if ($2 ~ /^planner\/(planner\.h|timeline\.h|plan_(status|params)\.def)$/ &&
 				place[stem($1)] > 2)
 			next
 		if ($2 !~ /^shim\//) {

@@ -66,8 +66,8 @@ START_TEST(wrong_order) NO_THREAD_SAFETY
 {
 	lock_acquire(&mover);
 	lock_acquire(&pool);
-	ck_assert_ptr_nonnull(strstr(logged(), "E: lock order: pool (rank 3) "
-		"wanted while mover (rank 4) is held\n"));
+	ck_assert_ptr_nonnull(strstr(logged(), "E: lock order: pool (rank 5) "
+		"wanted while mover (rank 6) is held\n"));
 	lock_release(&pool);
 	lock_release(&mover);
 	ck_assert_int_eq(lock_nr_held(), 0);

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From watching to a plan and back.  Each device's record is guarded by its
+ * lock (LOCK_PHASE); `busy` keeps others out while a thread moves memory
+ * without it.  The planner's work is in phase_plan.c.
+ */
+#include "shim/phase.h"
+
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/conf.h"
+#include "shim/init.h"
+#include "shim/log.h"
+#include "shim/phase_int.h"
+#include "shim/schedule.h"
+#include "shim/stats.h"
+#include "shim/tenancy.h"
+#include "shim/timing.h"
+
+/* How long an iteration may be held up for its plan. */
+#define PLAN_WAIT_NS 500000000ull
+/* Layers smaller than this are not worth a copy of their own. */
+#define LEAST_LAYER (4u << 20)
+#define NAMED 256u
+
+struct phase {
+	struct device *device;
+	struct lock lock;
+	enum phase_id id;
+	bool busy;			/* a thread is moving memory */
+	struct observer *observer;	/* owned */
+	struct timing *timing;		/* owned */
+	struct plan_order *order;	/* owned by the planner until it is done */
+	struct gauge gauge;
+	uint32_t generation;		/* of the period that is profiled */
+	uint32_t step;			/* of the launch under way */
+	CUfunction named[NAMED];	/* functions whose names are known */
+	/* Under a plan. */
+	uint64_t iterations;		/* seen by phase_turn() */
+	uint64_t on_demand;		/* launches in this iteration */
+	uint32_t bad;			/* iterations in a row with any */
+	uint32_t patience;		/* of those, before it is watched anew */
+};
+
+uint32_t phase_watching;
+
+const char *phase_name(enum phase_id p)
+{
+	static const char *const names[] = {
+		[PHASE_IDLE] = "idle",
+		[PHASE_DISCOVERY] = "discovery",
+		[PHASE_PROFILING] = "profiling",
+		[PHASE_PLANNING] = "planning",
+		[PHASE_CAREFUL] = "careful",
+		[PHASE_FAST] = "fast",
+		[PHASE_ON_DEMAND] = "on demand",
+	};
+
+	return names[p];
+}
+
+static bool watches(enum phase_id id)
+{
+	return id == PHASE_DISCOVERY || id == PHASE_PROFILING ||
+		id == PHASE_PLANNING;
+}
+
+static void set_phase(struct phase *p, enum phase_id id) REQUIRES(&p->lock)
+{
+	if (watches(id) && !watches(p->id))
+		__atomic_fetch_add(&phase_watching, 1, __ATOMIC_SEQ_CST);
+	else if (!watches(id) && watches(p->id))
+		__atomic_fetch_sub(&phase_watching, 1, __ATOMIC_SEQ_CST);
+	if (id != p->id)
+		log_dbg("device %d: %s", p->device->ordinal, phase_name(id));
+	p->id = id;
+	stat_set(phase, id);
+}
+
+static struct phase *phase_of(struct device *d)
+{
+	return __atomic_load_n(&d->phase, __ATOMIC_ACQUIRE);
+}
+
+static struct phase *phase_make(struct device *d)
+{
+	struct phase *p = phase_of(d), *none = NULL;
+
+	if (p != NULL)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (p == NULL)
+		return NULL;
+	p->device = d;
+	p->patience = 3;
+	lock_init(&p->lock, LOCK_PHASE, "phase");
+	p->observer = observe_create();
+	p->timing = timing_create();
+	if (p->observer == NULL || p->timing == NULL ||
+	    !__atomic_compare_exchange_n(&d->phase, &none, p, false,
+	    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		observe_destroy(p->observer);
+		timing_destroy(p->timing);
+		free(p);
+		return none;
+	}
+	init_at_exit(phase_stop);
+	return p;
+}
+
+void phase_stop(void)
+{
+	planner_stop();
+}
+
+static void watch(struct phase *p) REQUIRES(&p->lock)
+{
+	observe_reset(p->observer);
+	p->step = OBSERVE_NONE;
+	p->bad = 0;
+	p->iterations = p->on_demand = 0;
+	set_phase(p, PHASE_DISCOVERY);
+}
+
+void phase_needed(struct device *d)
+{
+	struct phase *p;
+
+	if (conf.policy != POLICY_PLAN || (p = phase_make(d)) == NULL)
+		return;
+	lock_acquire(&p->lock);
+	if (p->id == PHASE_IDLE)
+		watch(p);
+	lock_release(&p->lock);
+}
+
+/* ---- watching ---- */
+
+/* The weights among a launch's pages: memory that the host has filled. */
+static uint32_t weights_of(const struct device *d, const struct page_set *set,
+	struct page_range **out)
+{
+	uint32_t max = 0, n = 0;
+	struct page_range *list = NULL, *grown;
+
+	for_each_page(set, r, page) {
+		if (!__atomic_load_n(&d->pages[page].uploaded,
+		    __ATOMIC_RELAXED) || d->pages[page].fixed)
+			continue;
+		if (n > 0 && list[n - 1].first + list[n - 1].nr == page) {
+			list[n - 1].nr++;
+			continue;
+		}
+		if (n == max) {
+			max = max * 2 + 16;
+			grown = realloc(list, max * sizeof(*list));
+			if (grown == NULL)
+				break;
+			list = grown;
+		}
+		list[n++] = (struct page_range){ page, 1 };
+	}
+	*out = list;
+	return n;
+}
+
+/* A name for people; asked for once per function. */
+static const char *name_of(struct phase *p, CUfunction f)
+{
+	CUfunction *seen = &p->named[((uintptr_t)f >> 4) % NAMED];
+	const char *name = NULL;
+
+	if (*seen == f)
+		return NULL;
+	*seen = f;
+	return real.cuFuncGetName(&name, f) == CUDA_SUCCESS ? name : NULL;
+}
+
+static void harvest(struct phase *p) REQUIRES(&p->lock)
+{
+	uint32_t step;
+	double ms;
+
+	while (timing_take(p->timing, &step, &ms))
+		observe_time(p->observer, step, ms);
+}
+
+/* ---- planning ---- */
+
+/* Whether times have come in for most of an iteration. */
+static bool timed(const struct observe_profile *profile)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < profile->nr_layers; i++)
+		n += profile->layers[i].duration_ms > 0;
+	return profile->nr_layers > 0 && n * 10 >= profile->nr_layers * 9;
+}
+
+static uint64_t largest_layer(const struct observe_profile *profile)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < profile->nr_layers; i++) {
+		uint64_t bytes = 0;
+
+		for (uint32_t k = 0; k < profile->layers[i].nr; k++)
+			bytes += profile->layers[i].tensors[k].size_bytes;
+		if (bytes > most)
+			most = bytes;
+	}
+	return most;
+}
+
+/* Tensors that the user wants to stay leave the layers. */
+static void drop_small(struct observe_profile *profile)
+{
+	for (uint32_t i = 0; i < profile->nr_layers; i++) {
+		struct layer_statistics *l = &profile->layers[i];
+		struct tensor_statistics *t =
+			(struct tensor_statistics *)l->tensors;
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < l->nr; k++)
+			if (t[k].size_bytes > conf.threshold)
+				t[n++] = t[k];
+		l->nr = n;
+	}
+}
+
+static struct plan_order *order_make(struct phase *p) REQUIRES(&p->lock)
+{
+	struct device *d = p->device;
+	struct plan_order *o = calloc(1, sizeof(*o));
+	struct observe_options opt = {
+		.page_bytes = d->page_size,
+		.min_layer_bytes = d->budget_most / 64 < LEAST_LAYER ?
+			d->budget_most / 64 : LEAST_LAYER,
+		.max_layer_bytes = d->budget_most / 8,
+		.group_size = (uint32_t)conf.group_size,
+	};
+
+	if (o == NULL)
+		return NULL;
+	o->arena = plan_arena_create();
+	if (o->arena == NULL || observe_profile(p->observer, &opt,
+	    (uint32_t)conf.profiling_iters, o->arena, &o->profile) !=
+	    PLAN_OK || !timed(&o->profile)) {
+		order_destroy(o);
+		return NULL;
+	}
+	if (conf.threshold > 0)
+		drop_small(&o->profile);
+	o->device = (uint32_t)d->ordinal;
+	o->page_bytes = d->page_size;
+	schedule_room(d, o->profile.tensors, o->profile.nr_tensors,
+		&o->budget, &o->budget_least);
+	return o;
+}
+
+/*
+ * What a slot's way back to the arena costs: a layer's bytes towards the host,
+ * which is taken to be as fast as the other way.
+ */
+static double release_ms(const struct plan_order *o)
+{
+	const struct gauge *g = &o->gauge;
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+
+	if (conf.verify == CONF_VERIFY_OFF || g->nr == 0)
+		return 0;
+	for (uint32_t i = 0; i < o->profile.nr_tensors; i++)
+		bytes += o->profile.tensors[i].nr * o->page_bytes;
+	n = o->profile.nr_layers > 0 ? o->profile.nr_layers : 1;
+	return (double)bytes / n * g->points[g->nr - 1].ms /
+		(double)g->points[g->nr - 1].bytes;
+}
+
+/* The profile is complete: measures the link once, and orders a plan. */
+static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
+{
+	struct plan_order *o;
+	uint64_t most;
+	CUresult r = CUDA_SUCCESS;
+
+	harvest(p);
+	o = order_make(p);
+	if (o == NULL)
+		return;		/* times are missing: one more iteration */
+	most = largest_layer(&o->profile);
+	p->busy = true;
+	lock_release(&p->lock);
+	if (p->gauge.nr == 0)
+		r = gauge_measure(c, most, &p->gauge);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (r != CUDA_SUCCESS || p->gauge.nr == 0) {
+		log_once(LOG_WARN, "the link cannot be measured (%s): data is "
+			"moved on demand", api_result_name(r));
+		order_destroy(o);
+		set_phase(p, PHASE_ON_DEMAND);
+		return;
+	}
+	o->gauge = p->gauge;
+	o->release_ms = release_ms(o);
+	if (planner_submit(o) != 0) {
+		order_destroy(o);
+		return;
+	}
+	p->order = o;
+	set_phase(p, PHASE_PLANNING);
+}
+
+static void say_plan(const struct plan_order *o)
+{
+	char streamed[16], pool[16];
+
+	stat_set(plan_streamed, o->streamed_bytes);
+	stat_set(plan_period_ns, (uint64_t)(o->predicted_ms * 1e6));
+	stat_set(plan_bound_ns, (uint64_t)(o->bound_ms * 1e6));
+	log_info("plan %s: %u layers, %s streamed in each iteration through "
+		"%s; %llu us expected, bound %llu us", conf.strategy.text,
+		o->profile.nr_layers, conf_size_text(o->streamed_bytes,
+		streamed, sizeof(streamed)), conf_size_text(
+		(uint64_t)o->schedule->nr_slots * o->page_bytes, pool,
+		sizeof(pool)), (unsigned long long)(o->predicted_ms * 1000),
+		(unsigned long long)(o->bound_ms * 1000));
+}
+
+/* Puts a finished plan into force; the lock is free meanwhile. */
+static void install(struct phase *p, struct context *c) REQUIRES(&p->lock)
+{
+	struct plan_order *o = p->order;
+	CUresult r;
+
+	p->busy = true;
+	lock_release(&p->lock);
+	r = schedule_install(p->device, o->schedule, c);
+	if (r == CUDA_SUCCESS && (conf.guard == GUARD_FAST ||
+	    (conf.guard == GUARD_AUTO && conf.verify_iters == 0)))
+		r = schedule_make_fast(p->device);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (schedule_active(p->device)) {
+		say_plan(o);
+		o->schedule = NULL;	/* the device's now */
+		p->iterations = p->on_demand = 0;
+		p->bad = 0;
+		set_phase(p, conf.guard == GUARD_FAST ||
+			(conf.guard == GUARD_AUTO && conf.verify_iters == 0) ?
+			PHASE_FAST : PHASE_CAREFUL);
+	} else {
+		log_once(LOG_WARN, "a plan could not be put into force: %s",
+			api_result_name(r));
+		set_phase(p, PHASE_ON_DEMAND);
+	}
+	order_destroy(o);
+	p->order = NULL;
+}
+
+/* The planner may be done. */
+static void order_check(struct phase *p, struct context *c, bool boundary)
+	REQUIRES(&p->lock)
+{
+	struct plan_order *o = planner_take(p->order, boundary ?
+		PLAN_WAIT_NS : 0);
+
+	if (o == NULL)
+		return;
+	if (observe_generation(p->observer) != p->generation) {
+		order_destroy(o);
+		p->order = NULL;
+		set_phase(p, PHASE_DISCOVERY);
+	} else if (o->status != PLAN_OK || o->schedule == NULL) {
+		if (o->status != PLAN_OK)
+			log_once(LOG_WARN, "no plan, data is moved on demand: "
+				"%s", o->message);
+		order_destroy(o);
+		p->order = NULL;
+		set_phase(p, PHASE_ON_DEMAND);
+	} else if (c != NULL && c->ordinal == p->device->ordinal) {
+		install(p, c);
+	} else {
+		set_phase(p, PHASE_ON_DEMAND);
+		order_destroy(o);
+		p->order = NULL;
+	}
+}
+
+/* ---- the program's launches ---- */
+
+static void advance(struct phase *p, struct context *c, bool boundary)
+	REQUIRES(&p->lock)
+{
+	enum observe_state state = observe_state(p->observer);
+	uint32_t n = observe_iterations(p->observer);
+
+	if (state == OBSERVE_APERIODIC) {
+		log_info("the program's launches do not repeat: data is moved "
+			"on demand");
+		set_phase(p, PHASE_ON_DEMAND);
+		return;
+	}
+	if (p->id == PHASE_PROFILING &&
+	    p->generation != observe_generation(p->observer))
+		set_phase(p, PHASE_DISCOVERY);
+	if (p->id == PHASE_DISCOVERY && state != OBSERVE_SEARCHING &&
+	    n >= conf.discovery_iters) {
+		p->generation = observe_generation(p->observer);
+		set_phase(p, PHASE_PROFILING);
+	}
+	if (p->id == PHASE_PROFILING && boundary && c != NULL &&
+	    n >= conf.discovery_iters + conf.profiling_iters &&
+	    state == OBSERVE_PERIODIC)
+		order_plan(p, c);
+	if (p->id == PHASE_PLANNING && p->order != NULL)
+		order_check(p, c, boundary);
+}
+
+void phase_launch(struct device *d, CUfunction f, CUstream s,
+	const struct page_set *set, bool waits)
+{
+	struct phase *p = phase_of(d);
+	struct context *c = context_current();
+	struct page_range *weights;
+	uint32_t n, step, before;
+	bool boundary;
+
+	if (p == NULL)
+		return;
+	n = weights_of(d, set, &weights);
+	lock_acquire(&p->lock);
+	if (watches(p->id) && !p->busy) {
+		before = observe_iterations(p->observer);
+		step = observe_launch(p->observer, (uint64_t)(uintptr_t)f,
+			name_of(p, f), weights, n);
+		boundary = observe_iterations(p->observer) != before;
+		p->step = step;
+		if (p->id == PHASE_PROFILING) {
+			harvest(p);
+			if (waits || c == NULL)
+				timing_pause(p->timing);
+			else
+				timing_mark(p->timing, c, s, step);
+		}
+		advance(p, c, boundary);
+	}
+	lock_release(&p->lock);
+	free(weights);
+}
+
+void phase_wait_ends(struct device *d, CUstream s)
+{
+	struct phase *p = phase_of(d);
+	struct context *c;
+
+	if (p == NULL || !__atomic_load_n(&phase_watching, __ATOMIC_RELAXED))
+		return;
+	c = context_current();
+	lock_acquire(&p->lock);
+	if (p->id == PHASE_PROFILING && !p->busy && c != NULL)
+		timing_mark(p->timing, c, s, p->step);
+	lock_release(&p->lock);
+}
+
+/* ---- under a plan ---- */
+
+static void make_fast(struct phase *p) REQUIRES(&p->lock)
+{
+	CUresult r;
+
+	p->busy = true;
+	lock_release(&p->lock);
+	r = schedule_make_fast(p->device);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (r != CUDA_SUCCESS)
+		log_once(LOG_WARN, "memory cannot stay mapped (%s): the plan "
+			"goes on carefully", api_result_name(r));
+	set_phase(p, PHASE_FAST);
+}
+
+static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
+{
+	p->busy = true;
+	lock_release(&p->lock);
+	schedule_end(p->device, why);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (p->patience < 1024)
+		p->patience *= 2;
+	watch(p);
+}
+
+void phase_turn(struct device *d, bool on_demand)
+{
+	struct phase *p = phase_of(d);
+	uint64_t n;
+
+	if (p == NULL)
+		return;
+	lock_acquire(&p->lock);
+	if ((p->id == PHASE_CAREFUL || p->id == PHASE_FAST) && !p->busy) {
+		n = schedule_iterations(d);
+		p->on_demand += on_demand;
+		if (!schedule_active(d)) {
+			watch(p);
+		} else if (n > p->iterations) {
+			/* The first two fetch what is to stay. */
+			p->bad = n > 2 && p->on_demand > 0 ? p->bad + 1 : 0;
+			p->iterations = n;
+			p->on_demand = 0;
+			if (p->id == PHASE_CAREFUL && conf.guard ==
+			    GUARD_AUTO && n > conf.verify_iters)
+				make_fast(p);
+			if (p->bad >= p->patience)
+				watch_anew(p, "the program goes another way");
+		} else if (p->on_demand > 4096ull * p->patience) {
+			watch_anew(p, "the program does something else");
+		}
+	}
+	lock_release(&p->lock);
+}

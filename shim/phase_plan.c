@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The planning thread: the only thread of ours.  It computes; it never calls
+ * the driver, and has all signals blocked.  One order at a time, guarded by
+ * plan_lock.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "planner/timeline.h"
+#include "shim/conf.h"
+#include "shim/convert.h"
+#include "shim/lock.h"
+#include "shim/log.h"
+#include "shim/phase_int.h"
+#include "shim/schedule.h"
+
+static struct lock plan_lock = LOCK_INITIALIZER(LOCK_PLANNER, "planner");
+static pthread_cond_t plan_cond;
+static pthread_t plan_thread;
+static pid_t plan_pid;		/* process of the thread; 0: none */
+static struct plan_order *waiting GUARDED_BY(plan_lock);
+static struct plan_order *finished GUARDED_BY(plan_lock);
+static bool stopping GUARDED_BY(plan_lock);
+
+void order_destroy(struct plan_order *o)
+{
+	if (o == NULL)
+		return;
+	schedule_destroy(o->schedule);
+	plan_arena_destroy(o->arena);
+	free(o);
+}
+
+/* ---- planning ---- */
+
+/* The strategy of the configuration: "name" or "name:key=value,...". */
+static const struct plan_strategy *strategy_find(struct plan_order *o)
+{
+	char name[64];
+	size_t n = strcspn(conf.strategy.text, ":");
+	const struct plan_strategy *s = NULL;
+
+	if (n < sizeof(name)) {
+		memcpy(name, conf.strategy.text, n);
+		name[n] = '\0';
+		s = plan_strategy_find(name);
+	}
+	if (s == NULL)
+		snprintf(o->message, sizeof(o->message),
+			"there is no strategy \"%.64s\"", conf.strategy.text);
+	return s;
+}
+
+static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
+{
+	const struct plan_strategy *s = strategy_find(o);
+	struct memory_stats stats = {
+		.points = o->gauge.points,
+		.nr = o->gauge.nr,
+	};
+	struct plan_input in = {
+		.layers = o->profile.layers,
+		.nr_layers = o->profile.nr_layers,
+		.memory_stats = &stats,
+		.max_gpu_mem_bytes = budget,
+	};
+	struct convert c = {
+		.result = &o->result,
+		.in = &in,
+		.tensors = o->profile.tensors,
+		.nr_tensors = o->profile.nr_tensors,
+		.page_bytes = o->page_bytes,
+		.budget = budget,
+	};
+	struct plan_params p;
+	enum plan_status status;
+
+	if (s == NULL)
+		return PLAN_BAD_PARAM;
+	p = s->defaults;
+	p.chunk_bytes = o->page_bytes;
+	p.release_ms = o->release_ms;
+	memset(&o->result, 0, sizeof(o->result));
+	status = plan_compute(s, &in, &p, o->arena, &o->result);
+	if (status == PLAN_OK && o->result.over_budget)
+		status = PLAN_INFEASIBLE;
+	if (status == PLAN_OK)
+		status = convert_plan(&c, &o->schedule);
+	if (status != PLAN_OK)
+		snprintf(o->message, sizeof(o->message), "%s",
+			o->result.message[0] != '\0' ? o->result.message :
+			plan_status_message(status));
+	return status;
+}
+
+/* What the timeline says of the plan, whichever strategy made it. */
+static void judge(struct plan_order *o, uint64_t budget)
+{
+	struct memory_stats stats = {
+		.points = o->gauge.points,
+		.nr = o->gauge.nr,
+	};
+	struct plan_input in = {
+		.layers = o->profile.layers,
+		.nr_layers = o->profile.nr_layers,
+		.memory_stats = &stats,
+		.max_gpu_mem_bytes = budget,
+	};
+	struct timeline_options opt = { .wrap = true,
+		.release_ms = o->release_ms };
+	struct timeline_times times;
+	struct timeline line;
+
+	o->predicted_ms = o->result.period_ms;
+	o->bound_ms = o->result.bound_ms;
+	o->streamed_bytes = plan_offloaded_bytes(&o->result);
+	if (o->predicted_ms > 0)
+		return;
+	if (timeline_link_of(&in, o->arena, &opt.link) == PLAN_OK &&
+	    timeline_of_result(&o->result, &in, &opt, o->arena, &line) ==
+	    PLAN_OK && plan_timeline(&line, false, o->arena, &times) ==
+	    PLAN_OK)
+		o->predicted_ms = times.period_ms;
+}
+
+void order_run(struct plan_order *o)
+{
+	uint64_t budget = o->budget;
+
+	o->status = plan_once(o, budget);
+	/* Rather everything through the pool than nothing by a plan. */
+	if (o->status == PLAN_INFEASIBLE && o->budget_least > budget) {
+		budget = o->budget_least;
+		o->status = plan_once(o, budget);
+	}
+	if (o->status == PLAN_OK)
+		judge(o, budget);
+}
+
+/* ---- the thread ---- */
+
+static void *run(void *arg)
+{
+	struct plan_order *o;
+
+	lock_acquire(&plan_lock);
+	while (!stopping) {
+		o = waiting;
+		if (o == NULL) {
+			lock_wait(&plan_lock, &plan_cond, UINT64_MAX);
+			continue;
+		}
+		waiting = NULL;
+		lock_release(&plan_lock);
+		order_run(o);
+		lock_acquire(&plan_lock);
+		finished = o;
+		pthread_cond_broadcast(&plan_cond);
+	}
+	lock_release(&plan_lock);
+	return NULL;
+}
+
+static int start(void) REQUIRES(&plan_lock)
+{
+	sigset_t all, before;
+	int err;
+
+	if (plan_pid == getpid())
+		return 0;
+	cond_init(&plan_cond);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&plan_thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err == 0)
+		plan_pid = getpid();
+	return -err;
+}
+
+int planner_submit(struct plan_order *o)
+{
+	int r;
+
+	lock_acquire(&plan_lock);
+	r = stopping || waiting != NULL ? -EBUSY : start();
+	if (r == 0) {
+		waiting = o;
+		pthread_cond_broadcast(&plan_cond);
+	}
+	lock_release(&plan_lock);
+	return r;
+}
+
+struct plan_order *planner_take(struct plan_order *o, uint64_t wait_ns)
+{
+	uint64_t deadline = lock_now_ns() + wait_ns;
+	struct plan_order *done = NULL;
+
+	lock_acquire(&plan_lock);
+	while (finished != o && !stopping)
+		if (wait_ns == 0 ||
+		    !lock_wait(&plan_lock, &plan_cond, deadline))
+			break;
+	if (finished == o) {
+		done = o;
+		finished = NULL;
+	}
+	lock_release(&plan_lock);
+	return done;
+}
+
+void planner_stop(void)
+{
+	bool join;
+
+	lock_acquire(&plan_lock);
+	stopping = true;
+	join = plan_pid == getpid();
+	if (join)
+		pthread_cond_broadcast(&plan_cond);
+	lock_release(&plan_lock);
+	if (join)
+		pthread_join(plan_thread, NULL);
+}

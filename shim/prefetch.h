@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies ahead of the launches that need them: the next unit that is not whole,
+ * in the order of the schedule, as soon as its slots' tenants are needed later
+ * than it.  Called by the program's own threads, from every call that may have
+ * freed a slot and before those that block.
+ */
+#ifndef BALLAST_PREFETCH_H
+#define BALLAST_PREFETCH_H
+
+#include "shim/device.h"
+
+/*
+ * Issues what can be issued now; never waits for the GPU.  No lock held, no
+ * section open.  At once where no plan is in force, or another thread is at it.
+ */
+void prefetch_pump(struct device *d);
+
+#endif

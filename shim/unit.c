@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Units under way: entering, passing and closing them, and what their users
+ * leave behind as readers of slots.  Called by issue (launches), pool.c and
+ * prefetch.c (slots that are to get another tenant).
+ */
+#include "shim/unit.h"
+
+#include <stdlib.h>
+
+#include "shim/api_table.h"
+#include "shim/prefetch.h"
+#include "shim/stats.h"
+#include "shim/tenancy_int.h"
+
+static void tell(struct device *d, struct unit *u)
+{
+	if (likely(!__atomic_load_n(&u->wanted, __ATOMIC_SEQ_CST)))
+		return;
+	lock_acquire(&d->pool_lock);
+	__atomic_store_n(&u->wanted, 0, __ATOMIC_SEQ_CST);
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
+}
+
+void unit_unpin(struct device *d, struct unit *u)
+{
+	if (__atomic_sub_fetch(&u->pins, 1, __ATOMIC_SEQ_CST) == 0)
+		tell(d, u);
+}
+
+bool unit_launched(struct device *d, struct unit *u, CUstream s)
+{
+	uint32_t n = __atomic_load_n(&u->nr_users, __ATOMIC_ACQUIRE), count;
+	uint32_t expect = __atomic_load_n(&u->expect, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (u->users[i].stream == s)
+			__atomic_store_n(&u->users[i].unrecorded, 1,
+				__ATOMIC_SEQ_CST);
+	count = __atomic_add_fetch(&u->launches, 1, __ATOMIC_RELAXED);
+	unit_unpin(d, u);
+	return count == expect;
+}
+
+/* ---- recording ---- */
+
+static void add_readers(struct device *d, struct unit *u,
+	const struct reader *who)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+
+	for (uint32_t i = 0; i < u->nr; i++) {
+		struct slot *slot = &t->slots[u->slots[i]];
+
+		/* Without memory for the entry: see it through. */
+		if (slot->page == u->pages[i] && !reader_add(slot, who))
+			event_wait(who->event);
+	}
+}
+
+static struct event *record_user(const struct unit_user *user,
+	struct reader *who)
+{
+	CUcontext now = NULL, popped;
+	struct event *e = NULL;
+	CUresult r;
+
+	*who = (struct reader){
+		.context = user->context,
+		.stream = user->stream,
+		.epoch = context_epoch(user->context),
+	};
+	r = real.cuCtxGetCurrent(&now);
+	if (now != user->context->handle)
+		r = real.cuCtxPushCurrent_v2(user->context->handle);
+	if (r == CUDA_SUCCESS) {
+		who->begun = reader_ticket();
+		e = event_record(user->context, user->stream, &r);
+		who->recorded = reader_ticket();
+		if (e == NULL)
+			real.cuStreamSynchronize(user->stream);
+		if (now != user->context->handle)
+			real.cuCtxPopCurrent_v2(&popped);
+	}
+	who->event = e;
+	return e;
+}
+
+/* Events for what the unit's users launched since the last ones. */
+static void flush(struct device *d, struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	uint32_t n = u->nr_users;
+
+	u->busy = true;
+	for (uint32_t i = 0; i < n; i++) {
+		struct unit_user user = u->users[i];
+		struct reader who;
+
+		/* Cleared first: a launch that comes meanwhile sets it. */
+		if (!__atomic_exchange_n(&u->users[i].unrecorded, 0,
+		    __ATOMIC_SEQ_CST))
+			continue;
+		lock_release(&d->pool_lock);
+		record_user(&user, &who);
+		lock_acquire(&d->pool_lock);
+		if (who.event != NULL)
+			add_readers(d, u, &who);
+		event_put(who.event);
+	}
+	u->busy = false;
+	pthread_cond_broadcast(&d->pool_cond);
+}
+
+static void wait_busy(struct device *d, struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	while (u->busy)
+		lock_wait(&d->pool_lock, &d->pool_cond,
+			lock_now_ns() + UNIT_LOOK_NS);
+}
+
+bool unit_close(struct device *d, struct unit *u)
+{
+	wait_busy(d, u);
+	__atomic_store_n(&u->open, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&u->wanted, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&u->pins, __ATOMIC_SEQ_CST) != 0) {
+		/* Who is on it may have to enter again; that is no harm. */
+		return false;
+	}
+	__atomic_store_n(&u->wanted, 0, __ATOMIC_SEQ_CST);
+	flush(d, u);
+	/* Somebody may have entered while the lock was free. */
+	if (__atomic_load_n(&u->pins, __ATOMIC_SEQ_CST) != 0 ||
+	    __atomic_load_n(&u->open, __ATOMIC_SEQ_CST))
+		return false;
+	__atomic_store_n(&u->nr_users, 0, __ATOMIC_RELEASE);
+	return true;
+}
+
+void unit_stream_ends(struct device *d, CUstream s)
+{
+	uint64_t deadline = tenancy_deadline();
+	struct schedule *sc;
+
+	if (__atomic_load_n(&d->tenancy->schedule, __ATOMIC_RELAXED) == NULL)
+		return;
+	lock_acquire(&d->pool_lock);
+	sc = d->tenancy->schedule;
+	for (uint32_t i = 0; sc != NULL && i < sc->nr_units; i++) {
+		struct unit *u = &sc->units[i];
+		bool uses = false;
+
+		for (uint32_t k = 0; k < u->nr_users; k++)
+			uses |= u->users[k].stream == s;
+		/* Its handle may come back as another stream. */
+		while (uses && sc == d->tenancy->schedule &&
+		       !unit_close(d, u) && lock_now_ns() < deadline)
+			lock_wait(&d->pool_lock, &d->pool_cond,
+				lock_now_ns() + UNIT_LOOK_NS);
+		if (sc != d->tenancy->schedule)
+			break;
+	}
+	lock_release(&d->pool_lock);
+}
+
+/* ---- pages ---- */
+
+void unit_page_here(struct device *d, uint32_t page, uint32_t slot)
+{
+	struct page *p = &d->pages[page];
+
+	if (p->unit != PAGE_NONE && p->place == slot)
+		d->tenancy->schedule->units[p->unit].nr_here++;
+}
+
+void unit_page_gone(struct device *d, uint32_t page, uint32_t slot)
+{
+	struct page *p = &d->pages[page];
+	struct unit *u;
+
+	if (p->unit == PAGE_NONE || p->place != slot)
+		return;
+	u = &d->tenancy->schedule->units[p->unit];
+	u->nr_here--;
+	event_put(u->ready);
+	u->ready = NULL;
+}
+
+int unit_find(struct device *d, uint32_t first, uint32_t nr,
+	struct unit **out, int n, int most)
+{
+	struct schedule *sc = d->tenancy->schedule;
+	uint32_t last = PAGE_NONE;
+
+	for (uint32_t page = first; page < first + nr; page++) {
+		uint64_t word = device_word(d, page);
+		struct unit *u;
+		int i;
+
+		if ((word & PAGE_TIER_MASK) == TIER_NONE)
+			continue;
+		if ((word & PAGE_TIER_MASK) == TIER_RESIDENT) {
+			if (word & PAGE_LEAVING)
+				return -1;
+			continue;
+		}
+		if (sc == NULL || d->pages[page].unit == PAGE_NONE)
+			return -1;
+		if (d->pages[page].unit == last)
+			continue;
+		last = d->pages[page].unit;
+		u = &sc->units[last];
+		for (i = 0; i < n && out[i] != u; i++)
+			;
+		if (i < n)
+			continue;
+		if (n == most)
+			return -1;
+		out[n++] = u;
+	}
+	return n;
+}
+
+/* Whether the unit is of the plan in force. */
+static bool current_plan(const struct device *d, const struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	const struct schedule *sc = d->tenancy->schedule;
+
+	return sc != NULL && !sc->ending && u >= sc->units && u < sc->units + sc->nr_units;
+}
+
+/* ---- where the program is ---- */
+
+/* A turn begins: what was expected is right if it was so twice. */
+static void turn_begins(struct unit *u)
+{
+	uint32_t n = __atomic_exchange_n(&u->launches, 0, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&u->expect, n == u->launches_before ? n : 0,
+		__ATOMIC_RELAXED);
+	u->launches_before = n;
+	u->entered = true;
+}
+
+/*
+ * The program has come to u.  The unit before it is passed; it is returned
+ * where its users are still to be recorded.
+ */
+static struct unit *arrive(struct device *d, struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	struct schedule *sc = d->tenancy->schedule;
+	struct unit *old = sc->current;
+	bool was_passed = sc->passed;
+
+	if (!u->entered)
+		turn_begins(u);
+	if (old == u) {
+		sc->passed = false;
+		return NULL;
+	}
+	if (old != NULL && old->index >= u->index) {
+		sc->iterations++;
+		stat_add(iterations, 1);
+	}
+	sc->current = u;
+	sc->passed = false;
+	if (old == NULL || was_passed)
+		return NULL;
+	old->entered = false;
+	return old;
+}
+
+/* Events that a stream has to wait for before it uses the unit. */
+static struct event **unit_events(struct device *d, struct unit *u, uint32_t *n)
+	REQUIRES(&d->pool_lock)
+{
+	struct event **list = malloc((u->nr + 1) * sizeof(*list));
+	struct event *last = NULL;
+
+	*n = 0;
+	if (list == NULL)
+		return NULL;
+	if (u->ready != NULL) {
+		list[(*n)++] = event_get(u->ready);
+		return list;
+	}
+	for (uint32_t i = 0; i < u->nr; i++) {
+		struct event *e = d->tenancy->slots[u->slots[i]].ready;
+
+		if (e == NULL || e == last)
+			continue;
+		last = e;
+		list[(*n)++] = event_get(e);
+	}
+	return list;
+}
+
+static void mark_used(struct device *d, struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t i = 0; i < u->nr; i++)
+		d->tenancy->slots[u->slots[i]].touched = true;
+}
+
+static bool user_add(struct device *d, struct unit *u, CUstream s,
+	struct context *c)
+	REQUIRES(&d->pool_lock)
+{
+	uint32_t n = u->nr_users;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (u->users[i].stream == s)
+			return true;
+	if (n == UNIT_USERS)
+		return false;
+	u->users[n] = (struct unit_user){ .stream = s, .context = c };
+	__atomic_store_n(&u->nr_users, n + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool unit_enter(struct device *d, struct unit *u, CUstream s,
+	struct context *c, CUresult *r)
+{
+	struct event **events;
+	struct unit *old;
+	uint32_t n = 0;
+	bool ok;
+
+	*r = CUDA_SUCCESS;
+	lock_acquire(&d->pool_lock);
+	if (current_plan(d, u))
+		wait_busy(d, u);
+	if (!current_plan(d, u) || u->nr_here < u->nr ||
+	    u->nr_users == UNIT_USERS) {
+		lock_release(&d->pool_lock);
+		return false;
+	}
+	/* From here on nobody closes it. */
+	__atomic_fetch_add(&u->pins, 1, __ATOMIC_SEQ_CST);
+	old = arrive(d, u);
+	d->tenancy->schedule->entered++;
+	stat_add(prefetch_hits, 1);
+	if (old != NULL)
+		unit_close(d, old);
+	events = unit_events(d, u, &n);
+	mark_used(d, u);
+	lock_release(&d->pool_lock);
+	if (events == NULL)
+		*r = CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < n; i++) {
+		if (*r == CUDA_SUCCESS)
+			*r = event_order(events[i], s);
+		event_put(events[i]);
+	}
+	free(events);
+	lock_acquire(&d->pool_lock);
+	ok = *r == CUDA_SUCCESS && user_add(d, u, s, c);
+	if (ok)
+		__atomic_store_n(&u->open, 1, __ATOMIC_SEQ_CST);
+	lock_release(&d->pool_lock);
+	if (!ok)
+		unit_unpin(d, u);
+	return ok;
+}
+
+void unit_missed(struct device *d, struct unit *u)
+{
+	struct unit *old;
+
+	lock_acquire(&d->pool_lock);
+	if (current_plan(d, u)) {
+		old = arrive(d, u);
+		d->tenancy->schedule->missed++;
+		stat_add(prefetch_missed, 1);
+		if (old != NULL)
+			unit_close(d, old);
+	}
+	lock_release(&d->pool_lock);
+}
+
+void unit_pass(struct device *d, struct unit *u)
+{
+	struct schedule *sc;
+
+	lock_acquire(&d->pool_lock);
+	sc = d->tenancy->schedule;
+	if (current_plan(d, u) && sc->current == u && !sc->passed) {
+		sc->passed = true;
+		u->entered = false;
+		unit_close(d, u);
+	}
+	lock_release(&d->pool_lock);
+	prefetch_pump(d);
+}
