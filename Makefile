@@ -293,6 +293,7 @@ E2E := \
 	layers \
 	library \
 	linker \
+	loop \
 	matmul \
 	memset \
 	mtstreams \
