@@ -135,7 +135,7 @@ if [ "$ballast" = - ]; then
 fi
 
 # shellcheck disable=SC2046 # one assignment a word
-run "" $(echo "$soft_env" | grep '^SOFTCUDA_DEVICES=')
+run "" $(echo "$soft_env" | grep -E '^SOFTCUDA_(DEVICES|GRANULARITY)=')
 [ $rc -eq 0 ] || fail "without Ballast on a large device: exit status $rc"
 results "$tmp/out" >"$tmp/want"
 plain_h2d=$(counter h2d_bytes)
