@@ -298,17 +298,6 @@ void *arena_ptr(uint64_t offset) NO_THREAD_SAFETY
 	return arena.base + offset;
 }
 
-uint64_t arena_sample(uint64_t *offset)
-{
-	uint64_t n;
-
-	lock_acquire(&arena_lock);
-	n = arena.pinned < ARENA_SEGMENT ? arena.pinned : ARENA_SEGMENT;
-	lock_release(&arena_lock);
-	*offset = 0;
-	return n;
-}
-
 uint64_t arena_capacity(void)
 {
 	uint64_t n;

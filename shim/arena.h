@@ -39,9 +39,6 @@ static inline bool arena_border(uint64_t offset)
 /* Host address of an offset; stable for the life of the process. */
 void *arena_ptr(uint64_t offset);
 
-/* A stretch of pinned memory for copies to be timed from; its bytes, maybe 0. */
-uint64_t arena_sample(uint64_t *offset);
-
 /* Bytes; capacity is 0 until the first spill has chosen it. */
 uint64_t arena_capacity(void);
 uint64_t arena_live(void);

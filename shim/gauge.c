@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link's table.  Source: pinned memory of the arena, whatever it holds;
- * target: a piece of GPU memory taken from the driver for the moment.  No
- * state here.
+ * The link's table.  Source: a free range of the arena; target: a piece of GPU
+ * memory taken from the driver for the moment.  No state here.
  */
 #include "shim/gauge.h"
 
 #include "shim/api_table.h"
 #include "shim/arena.h"
-#include "shim/log.h"
+#include "shim/mover.h"
 
 #define LEAST (64u << 10)
 #define LARGEST (32u << 20)	/* the mover's pieces */
@@ -25,6 +24,23 @@ static CUdeviceptr target_find(uint64_t *size)
 		*size /= 2;
 	}
 	return 0;
+}
+
+/*
+ * A range that nobody else writes: what lies there does not matter, but a copy
+ * must not read what another one writes.
+ */
+static uint64_t source_find(uint64_t *size)
+{
+	uint64_t from;
+
+	while (*size >= LEAST) {
+		from = arena_alloc(*size);
+		if (from != ARENA_NONE)
+			return from;
+		*size /= 2;
+	}
+	return ARENA_NONE;
 }
 
 static CUresult time_copy(struct context *c, CUdeviceptr to, uint64_t from,
@@ -70,20 +86,22 @@ static void extend(struct gauge *g, uint64_t most)
 CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 {
 	CUevent mark[2] = { NULL, NULL };
-	uint64_t from, size, room = arena_sample(&from);
+	uint64_t from, size, held;
 	CUdeviceptr to;
 	CUresult r = CUDA_SUCCESS;
 	double ms;
 
 	g->nr = 0;
-	size = most < LARGEST ? most : LARGEST;
-	if (size > room)
-		size = room;
-	if (size < LEAST)
-		size = room < LEAST ? room : LEAST;
-	to = target_find(&size);
-	if (to == 0)
+	size = most > LARGEST ? LARGEST : most < LEAST ? LEAST : most;
+	from = source_find(&size);
+	if (from == ARENA_NONE)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	held = size;
+	to = target_find(&size);
+	if (to == 0) {
+		arena_free(from, held);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	for (int i = 0; i < 2 && r == CUDA_SUCCESS; i++)
 		r = real.cuEventCreate(&mark[i], CU_EVENT_DEFAULT);
 	for (uint64_t n = LEAST; r == CUDA_SUCCESS && g->nr < GAUGE_POINTS - 1;
@@ -96,10 +114,13 @@ CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 		if (n == size)
 			break;
 	}
+	if (r != CUDA_SUCCESS)
+		mover_drain(c, c->copy);	/* both places are given back */
 	for (int i = 0; i < 2; i++)
 		if (mark[i] != NULL)
 			real.cuEventDestroy_v2(mark[i]);
 	real.cuMemFree_v2(to);
+	arena_free(from, held);
 	if (r == CUDA_SUCCESS && g->nr > 0)
 		extend(g, most);
 	return r;

@@ -73,7 +73,10 @@ static void set_phase(struct phase *p, enum phase_id id) REQUIRES(&p->lock)
 	else if (!watches(id) && watches(p->id))
 		__atomic_fetch_sub(&phase_watching, 1, __ATOMIC_SEQ_CST);
 	if (id != p->id)
-		log_dbg("device %d: %s", p->device->ordinal, phase_name(id));
+		log_dbg("device %d: %s; %u steps, %u iterations with a period "
+			"of %u", p->device->ordinal, phase_name(id),
+			p->step + 1, observe_iterations(p->observer),
+			observe_period(p->observer));
 	p->id = id;
 	stat_set(phase, id);
 }
@@ -293,6 +296,10 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	p->busy = true;
 	lock_release(&p->lock);
 	if (p->gauge.nr == 0)
+		r = gauge_measure(c, most, &p->gauge);
+	/* A small GPU may be full to the last page. */
+	if (r == CUDA_ERROR_OUT_OF_MEMORY &&
+	    tenancy_reclaim(p->device, p->device->page_size) > 0)
 		r = gauge_measure(c, most, &p->gauge);
 	lock_acquire(&p->lock);
 	p->busy = false;

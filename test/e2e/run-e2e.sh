@@ -9,7 +9,7 @@
 # A case without Ballast must exit 0 and report no race and no strict error.
 # One with Ballast must also print what the program prints on a device that
 # holds everything, and log no error; with the flag "swap" it must have copied
-# more to the device than that run did.
+# more to the device than that run did, with "plan" have put a plan into force.
 
 set -u
 
@@ -170,5 +170,9 @@ if has swap; then
 	h2d=$(counter h2d_bytes)
 	[ "${h2d:-0}" -gt "${plain_h2d:-0}" ] ||
 		fail "nothing was swapped: $h2d bytes copied, $plain_h2d plain"
+fi
+if has plan; then
+	grep -q '^ballast\[[0-9:]*\] I: plan ' "$tmp/log" ||
+		fail "no plan came into force"
 fi
 exit 0
