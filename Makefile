@@ -199,6 +199,7 @@ SHIM_PLANNER_SRCS := $(PLANNER_SRCS) planner/plan_text.c
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
 	test/softcuda/ptx_atom.c \
+	test/softcuda/ptx_control.c \
 	test/softcuda/ptx_cvt.c \
 	test/softcuda/ptx_decl.c \
 	test/softcuda/ptx_decode.c \
