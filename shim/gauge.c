@@ -69,18 +69,25 @@ static CUresult time_copy(struct context *c, CUdeviceptr to, uint64_t from,
 	return CUDA_SUCCESS;
 }
 
-/* What is larger than the largest one measured goes as several of that. */
+/*
+ * What is larger than the largest one measured: several of the mover's pieces,
+ * or, where there was no room for one of those, on the line through the last
+ * two, since latency comes once in each piece.
+ */
 static void extend(struct gauge *g, uint64_t most)
 {
 	const struct transfer_time *last = &g->points[g->nr - 1];
-	double n = (double)most / (double)last->bytes;
+	double rest = (double)most - (double)last->bytes;
+	double ms = last->ms * (double)most / (double)last->bytes;
 
-	if (n <= 1 || g->nr == GAUGE_POINTS)
+	if (rest <= 0 || g->nr == GAUGE_POINTS)
 		return;
-	g->points[g->nr++] = (struct transfer_time){
-		.bytes = most,
-		.ms = last->ms * n,
-	};
+	if (last->bytes < LARGEST && g->nr > 1)
+		ms = last->ms + rest * (last->ms - last[-1].ms) /
+			(double)(last->bytes - last[-1].bytes);
+	if (ms < last->ms)
+		ms = last->ms;
+	g->points[g->nr++] = (struct transfer_time){ most, ms };
 }
 
 CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
