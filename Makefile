@@ -193,8 +193,8 @@ PLAN_IO_SRCS := \
 	planner/plan_text.c \
 	# EOL
 
-# What of the planner the library has: no files.
-SHIM_PLANNER_SRCS := $(PLANNER_SRCS) planner/plan_text.c
+# What of the planner the library has.
+SHIM_PLANNER_SRCS := $(PLANNER_SRCS) $(PLAN_IO_SRCS)
 
 # Grammar and interpreter; pure, no driver in it.
 PTX_SRCS := \
@@ -475,7 +475,7 @@ $(B)/libballast.so: $(call obj,$(SHIM_SRCS) $(SHIM_PLANNER_SRCS) \
 		-Wl,-soname,libballast.so -Wl,--version-script,shim/shim.map \
 		-Wl,-Bsymbolic-functions -Wl,-z,relro -Wl,-z,now \
 		-Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,-Bstatic -linih \
-		-Wl,-Bdynamic -ldl
+		-ljson-c -Wl,-Bdynamic -ldl
 
 # ---- the planner -------------------------------------------------------------
 

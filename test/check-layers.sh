@@ -107,7 +107,7 @@ cat "$tmp/deps" "$tmp/calls" | awk -v order="$tmp/order" '
 	{
 		if (!known($1))
 			next
-		if ($2 ~ /^planner\/(planner\.h|timeline\.h|plan_(status|params)\.def)$/ &&
+		if ($2 ~ /^planner\/(planner\.h|timeline\.h|plan_io\.h|bound\.h|optimal\.h|plan_(status|params)\.def)$/ &&
 				place[stem($1)] > 2)
 			next
 		if ($2 !~ /^shim\//) {
