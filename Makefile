@@ -112,6 +112,8 @@ STATE_SRCS := \
 	shim/convert.c \
 	shim/gauge.c \
 	shim/timing.c \
+	shim/outfile.c \
+	shim/phase_file.c \
 	shim/phase_plan.c \
 	shim/phase.c \
 	shim/pool_size.c \
@@ -189,6 +191,7 @@ PLAN_IO_SRCS := \
 	planner/plan_io_pool.c \
 	planner/plan_io_print.c \
 	planner/plan_io_profile.c \
+	planner/plan_io_program.c \
 	planner/plan_json.c \
 	planner/plan_text.c \
 	# EOL
@@ -395,6 +398,7 @@ TOOL_TESTS := \
 	test_config \
 	test_docs \
 	test_exit \
+	test_files \
 	test_inspect \
 	test_options \
 	test_plan \

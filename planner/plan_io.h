@@ -43,6 +43,26 @@ struct plan_io_extras {
 	struct plan_io_extra *at;
 };
 
+/*
+ * Bytes of a tensor in the program's memory.  A tensor's parts stand together,
+ * by rising offset.
+ */
+struct plan_part {
+	int64_t id;		/* of the tensor */
+	uint64_t offset;	/* in the tensor */
+	uint64_t allocation;	/* its number among the managed ones, from 1 */
+	uint64_t allocation_bytes;
+	uint64_t at;		/* offset in the allocation */
+	uint64_t bytes;
+};
+
+struct plan_program {
+	uint64_t page_bytes;	/* all of it is in whole pages */
+	uint64_t uploaded_bytes;	/* that the host has filled, in all */
+	const struct plan_part *parts;
+	uint32_t nr_parts;	/* 0: not told */
+};
+
 struct plan_profile {
 	const char *name, *note;	/* never NULL */
 	const char *device;		/* never NULL; its name */
@@ -54,6 +74,7 @@ struct plan_profile {
 	/* Of which budgets the makers of the file wanted to know. */
 	const uint64_t *budgets;	/* PLAN_NO_LIMIT: null */
 	uint32_t nr_budgets;
+	struct plan_program program;
 	struct plan_io_extras extras;
 };
 

@@ -87,6 +87,10 @@ void plan_io_unknown(struct plan_io_doc *d, struct json_object *o,
 void plan_io_read_profile(struct plan_io_doc *d, struct json_object *o,
 	struct plan_profile *out);
 
+/* plan_io_program.c */
+void plan_io_read_program(struct plan_io_doc *d, struct json_object *top,
+	struct plan_program *out);
+
 /* ---- plan_io_plan.c, plan_io_pool.c ---- */
 
 /* A plan being read, with the names of its profile. */
@@ -112,6 +116,9 @@ void plan_io_read_pool(struct plan_io_reader *r, struct json_object *top);
 /* Members of the place, each after a comma. */
 void plan_text_extras(struct plan_text *t, const struct plan_io_extras *x,
 	enum plan_io_place place, uint32_t layer, uint32_t tensor);
+/* The member after a comma, if there is one; plan_io_program.c. */
+void plan_text_program(struct plan_text *t, const struct plan_program *p,
+	const char *in);
 /* The object, its lines indented by `indent`. */
 void plan_text_profile(struct plan_text *t, const struct plan_profile *p,
 	const char *indent);

@@ -163,6 +163,7 @@ void plan_text_profile(struct plan_text *t, const struct plan_profile *p,
 		put_layer(t, p, i, layer_extras, tensor_extras);
 	}
 	plan_text_put(t, "]");
+	plan_text_program(t, &p->program, in);
 	plan_text_extras(t, &p->extras, PLAN_IO_TOP, 0, 0);
 	plan_text_put(t, "\n%s}", indent);
 }

@@ -19,7 +19,8 @@
 
 static const char *const top_keys[] = {
 	"ballast_profile", "name", "note", "device", "link_gbps",
-	"total_unique_bytes", "layers", "memory_stats", "budgets", NULL,
+	"total_unique_bytes", "layers", "memory_stats", "budgets",
+	"program", NULL,
 };
 static const char *const device_keys[] = { "name", "memory_bytes", NULL };
 static const char *const layer_keys[] = {
@@ -358,6 +359,7 @@ void plan_io_read_profile(struct plan_io_doc *d, struct json_object *o,
 		make_table(d, p);
 	read_layers(d, o, p);
 	read_budgets(d, o, p);
+	plan_io_read_program(d, o, &p->program);
 	if (plan_io_whole(d, o, "total_unique_bytes", false, INT64_MAX,
 			  &unique) && unique != plan_io_unique_bytes(p)) {
 		plan_io_has(d, o, "total_unique_bytes", true, &v);

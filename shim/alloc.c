@@ -231,6 +231,24 @@ struct alloc *alloc_at(struct device *d, CUdeviceptr p)
 	return alloc_of_word(d, device_word(d, device_page(d, p)));
 }
 
+struct alloc *alloc_by_serial(struct device *d, uint64_t serial,
+	uint64_t *made)
+{
+	struct alloc *found = NULL;
+
+	lock_acquire(&d->alloc_lock);
+	*made = d->allocs->serial;
+	for (uint32_t i = 0; i < d->allocs->nr && found == NULL; i++) {
+		struct alloc *a = record(d->allocs, i);
+
+		/* A sparse one is never live; its pages say whether it is. */
+		if (a->serial == serial && (a->live || a->sparse))
+			found = a;
+	}
+	lock_release(&d->alloc_lock);
+	return found;
+}
+
 uint32_t alloc_largest(struct device *d)
 {
 	uint32_t most = 0;

@@ -136,6 +136,12 @@ struct alloc *alloc_find(struct device *d, CUdeviceptr p);
 struct alloc *alloc_at(struct device *d, CUdeviceptr p);
 struct alloc *alloc_of_word(struct device *d, uint64_t word);
 /*
+ * The allocation that was made as number `serial` and still is, or NULL; *made:
+ * how many there have been.
+ */
+struct alloc *alloc_by_serial(struct device *d, uint64_t serial,
+	uint64_t *made);
+/*
  * Takes the allocation that starts at p out of use, so that only the caller
  * may free it.  NULL: there is none (an interior pointer, freed already).
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link's table.  Source: a free range of the arena; target: a piece of GPU
- * memory taken from the driver for the moment.  No state here.
+ * The link's table.  Source: a free range of the arena, or memory pinned for
+ * the moment where nothing has spilled; target: a piece of GPU memory taken
+ * from the driver for the moment.  No state here.
  */
 #include "shim/gauge.h"
 
@@ -26,24 +27,45 @@ static CUdeviceptr target_find(uint64_t *size)
 	return 0;
 }
 
+/* Where copies come from. */
+struct source {
+	void *at;
+	uint64_t size;
+	uint64_t arena;		/* offset, or ARENA_NONE: pinned by itself */
+};
+
 /*
  * A range that nobody else writes: what lies there does not matter, but a copy
  * must not read what another one writes.
  */
-static uint64_t source_find(uint64_t *size)
+static bool source_find(struct source *s, uint64_t size)
 {
-	uint64_t from;
+	/* No spill yet: the arena is not there, and is not to be. */
+	bool own = arena_capacity() == 0;
 
-	while (*size >= LEAST) {
-		from = arena_alloc(*size);
-		if (from != ARENA_NONE)
-			return from;
-		*size /= 2;
+	for (; size >= LEAST; size /= 2) {
+		s->size = size;
+		s->arena = own ? ARENA_NONE : arena_alloc(size);
+		if (s->arena != ARENA_NONE) {
+			s->at = arena_ptr(s->arena);
+			return true;
+		}
+		if (own && real.cuMemHostAlloc(&s->at, size, 0) ==
+		    CUDA_SUCCESS)
+			return true;
 	}
-	return ARENA_NONE;
+	return false;
 }
 
-static CUresult time_copy(struct context *c, CUdeviceptr to, uint64_t from,
+static void source_free(const struct source *s)
+{
+	if (s->arena != ARENA_NONE)
+		arena_free(s->arena, s->size);
+	else
+		real.cuMemFreeHost(s->at);
+}
+
+static CUresult time_copy(struct context *c, CUdeviceptr to, const void *from,
 	uint64_t size, CUevent *mark, double *best)
 {
 	float ms = 0;
@@ -53,8 +75,7 @@ static CUresult time_copy(struct context *c, CUdeviceptr to, uint64_t from,
 	for (int i = 0; i < ROUNDS; i++) {
 		r = real.cuEventRecord(mark[0], c->copy);
 		if (r == CUDA_SUCCESS)
-			r = real.cuMemcpyHtoDAsync_v2(to, arena_ptr(from),
-				size, c->copy);
+			r = real.cuMemcpyHtoDAsync_v2(to, from, size, c->copy);
 		if (r == CUDA_SUCCESS)
 			r = real.cuEventRecord(mark[1], c->copy);
 		if (r == CUDA_SUCCESS)
@@ -93,20 +114,20 @@ static void extend(struct gauge *g, uint64_t most)
 CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 {
 	CUevent mark[2] = { NULL, NULL };
-	uint64_t from, size, held;
+	struct source from;
+	uint64_t size;
 	CUdeviceptr to;
 	CUresult r = CUDA_SUCCESS;
 	double ms;
 
 	g->nr = 0;
 	size = most > LARGEST ? LARGEST : most < LEAST ? LEAST : most;
-	from = source_find(&size);
-	if (from == ARENA_NONE)
+	if (!source_find(&from, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	held = size;
+	size = from.size;
 	to = target_find(&size);
 	if (to == 0) {
-		arena_free(from, held);
+		source_free(&from);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	for (int i = 0; i < 2 && r == CUDA_SUCCESS; i++)
@@ -115,7 +136,7 @@ CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 	     n *= 4) {
 		if (n > size)
 			n = size;
-		r = time_copy(c, to, from, n, mark, &ms);
+		r = time_copy(c, to, from.at, n, mark, &ms);
 		if (r == CUDA_SUCCESS && ms > 0)
 			g->points[g->nr++] = (struct transfer_time){ n, ms };
 		if (n == size)
@@ -127,7 +148,7 @@ CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 		if (mark[i] != NULL)
 			real.cuEventDestroy_v2(mark[i]);
 	real.cuMemFree_v2(to);
-	arena_free(from, held);
+	source_free(&from);
 	if (r == CUDA_SUCCESS && g->nr > 0)
 		extend(g, most);
 	return r;

@@ -23,7 +23,7 @@ struct gauge {
  * Sizes from 64 KiB to `most` or what there is room for; sizes above that are
  * computed from the largest one measured, as copies go in pieces.  Waits for
  * the copies.  c is current; no lock held.  CUDA_ERROR_OUT_OF_MEMORY: no GPU
- * memory to copy to, or nothing is pinned yet.
+ * memory to copy to, or no pinned memory to copy from.
  */
 CUresult gauge_measure(struct context *c, uint64_t most, struct gauge *g)
 	WARN_UNUSED;

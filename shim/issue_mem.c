@@ -14,6 +14,7 @@
 #include "shim/issue_int.h"
 #include "shim/kernarg.h"
 #include "shim/log.h"
+#include "shim/phase.h"
 #include "shim/schedule.h"
 #include "shim/stats.h"
 #include "shim/status.h"
@@ -95,6 +96,7 @@ static void summary(void)
 bool issue_start(void)
 {
 	init_at_exit(summary);
+	phase_start();
 	return true;
 }
 
@@ -190,6 +192,7 @@ static CUresult alloc_make(struct device *d, struct context *c,
 	stat_add(managed_allocs, 1);
 	stat_add(managed_bytes, w->size);
 	stat_max(managed_peak, stat_get(managed_bytes));
+	phase_allocated(d);
 	return CUDA_SUCCESS;
 }
 

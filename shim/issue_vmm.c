@@ -11,6 +11,7 @@
 #include "shim/init.h"
 #include "shim/issue_int.h"
 #include "shim/log.h"
+#include "shim/phase.h"
 #include "shim/stats.h"
 #include "shim/vmm.h"
 
@@ -217,6 +218,8 @@ CUresult issue_vmm_map(CUdeviceptr p, size_t size, size_t offset,
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
 		issue_say_full(d, size, "cuMemMap");
 	leave(pushed);
+	if (r == CUDA_SUCCESS)
+		phase_allocated(d);
 out:
 	init_leave();
 	return r;

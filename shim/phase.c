@@ -12,7 +12,7 @@
 #include "shim/conf.h"
 #include "shim/init.h"
 #include "shim/log.h"
-#include "shim/phase_int.h"
+#include "shim/phase_file.h"
 #include "shim/schedule.h"
 #include "shim/stats.h"
 #include "shim/tenancy.h"
@@ -35,6 +35,9 @@ struct phase {
 	struct gauge gauge;
 	uint32_t generation;		/* of the period that is profiled */
 	uint32_t step;			/* of the launch under way */
+	struct file_plan *file;		/* owned; being looked for, or NULL */
+	bool file_asked;		/* `file` has been opened, if it can */
+	bool profiled;			/* a complete profile has been made */
 	CUfunction named[NAMED];	/* functions whose names are known */
 	/* Under a plan. */
 	uint64_t iterations;		/* seen by phase_turn() */
@@ -115,6 +118,40 @@ static struct phase *phase_make(struct device *d)
 void phase_stop(void)
 {
 	planner_stop();
+	for (int n = 0; file_wants_profile() &&
+	     n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE); n++) {
+		struct phase *p = phase_of(device_list[n]);
+
+		if (p != NULL && !p->profiled)
+			log_warn("profile_out: device %d has none: the program "
+				"ended before its layers were timed (%s)",
+				device_list[n]->ordinal, phase_name(p->id));
+	}
+}
+
+/* Whether plans are made at all; a wrong strategy is told once. */
+static bool plans(void)
+{
+	static int verdict;	/* atomic; 0: not known */
+	int v = __atomic_load_n(&verdict, __ATOMIC_RELAXED);
+	struct plan_params params;
+	char message[PLAN_MESSAGE];
+
+	if (conf.policy != POLICY_PLAN)
+		return false;
+	if (v == 0) {
+		v = file_strategy(&params, message) != NULL ? 1 : -1;
+		if (__atomic_exchange_n(&verdict, v, __ATOMIC_RELAXED) == 0 &&
+		    v < 0)
+			log_err("strategy: %s; data is moved on demand",
+				message);
+	}
+	return v > 0;
+}
+
+void phase_start(void)
+{
+	(void)plans();
 }
 
 static void watch(struct phase *p) REQUIRES(&p->lock)
@@ -126,14 +163,17 @@ static void watch(struct phase *p) REQUIRES(&p->lock)
 	set_phase(p, PHASE_DISCOVERY);
 }
 
-void phase_needed(struct device *d)
+void phase_allocated(struct device *d)
 {
 	struct phase *p;
 
-	if (conf.policy != POLICY_PLAN || (p = phase_make(d)) == NULL)
+	/* Layers are counted from where watching began: always the same. */
+	if (!file_keys() || (!file_wants_profile() &&
+	    tenancy_all_resident(d)) || !plans() ||
+	    (p = phase_make(d)) == NULL)
 		return;
 	lock_acquire(&p->lock);
-	if (p->id == PHASE_IDLE)
+	if (p->id == PHASE_IDLE && !p->profiled)
 		watch(p);
 	lock_release(&p->lock);
 }
@@ -247,6 +287,8 @@ static struct plan_order *order_make(struct phase *p) REQUIRES(&p->lock)
 	if (o == NULL)
 		return NULL;
 	o->arena = plan_arena_create();
+	/* Nothing has to be swapped, so nothing is planned. */
+	o->profile_only = tenancy_all_resident(d);
 	if (o->arena == NULL || observe_profile(p->observer, &opt,
 	    (uint32_t)conf.profiling_iters, o->arena, &o->profile) !=
 	    PLAN_OK || !timed(&o->profile)) {
@@ -293,9 +335,14 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	if (o == NULL)
 		return;		/* times are missing: one more iteration */
 	most = largest_layer(&o->profile);
+	file_close(p->file);
+	p->file = NULL;
 	p->busy = true;
 	lock_release(&p->lock);
-	if (p->gauge.nr == 0)
+	file_describe(o, p->device);
+	if (p->gauge.nr == 0 && !context_ready(c))
+		r = CUDA_ERROR_NOT_READY;
+	else if (p->gauge.nr == 0)
 		r = gauge_measure(c, most, &p->gauge);
 	/* A small GPU may be full to the last page. */
 	if (r == CUDA_ERROR_OUT_OF_MEMORY &&
@@ -317,6 +364,7 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 		return;
 	}
 	p->order = o;
+	p->profiled = true;
 	set_phase(p, PHASE_PLANNING);
 }
 
@@ -327,10 +375,11 @@ static void say_plan(const struct plan_order *o)
 	stat_set(plan_streamed, o->streamed_bytes);
 	stat_set(plan_period_ns, (uint64_t)(o->predicted_ms * 1e6));
 	stat_set(plan_bound_ns, (uint64_t)(o->bound_ms * 1e6));
-	log_info("plan %s: %u layers, %s streamed in each iteration through "
-		"%s; %llu us expected, bound %llu us", conf.strategy.text,
-		o->profile.nr_layers, conf_size_text(o->streamed_bytes,
-		streamed, sizeof(streamed)), conf_size_text(
+	log_info("plan %s%s: %u layers, %s streamed in each iteration through "
+		"%s; %llu us expected, bound %llu us", o->strategy->name,
+		o->from_file ? " (plan_in)" : "", o->profile.nr_layers,
+		conf_size_text(o->streamed_bytes, streamed,
+		sizeof(streamed)), conf_size_text(
 		(uint64_t)o->schedule->nr_slots * o->page_bytes, pool,
 		sizeof(pool)), (unsigned long long)(o->predicted_ms * 1000),
 		(unsigned long long)(o->bound_ms * 1000));
@@ -384,9 +433,9 @@ static void order_check(struct phase *p, struct context *c, bool boundary)
 		if (o->status != PLAN_OK)
 			log_once(LOG_WARN, "no plan, data is moved on demand: "
 				"%s", o->message);
+		set_phase(p, o->profile_only ? PHASE_IDLE : PHASE_ON_DEMAND);
 		order_destroy(o);
 		p->order = NULL;
-		set_phase(p, PHASE_ON_DEMAND);
 	} else if (c != NULL && c->ordinal == p->device->ordinal) {
 		install(p, c);
 	} else {
@@ -394,6 +443,54 @@ static void order_check(struct phase *p, struct context *c, bool boundary)
 		order_destroy(o);
 		p->order = NULL;
 	}
+}
+
+/* ---- a plan from a file, before anything was observed ---- */
+
+/* Called for launches that need swapped memory, until it is known. */
+static void try_file(struct phase *p, struct context *c) REQUIRES(&p->lock)
+{
+	struct plan_order *o = NULL;
+	enum file_match m = FILE_LATER;
+
+	if (p->busy || c == NULL || c->ordinal != p->device->ordinal)
+		return;
+	p->busy = true;
+	lock_release(&p->lock);
+	if (!p->file_asked)
+		p->file = file_open(p->device);
+	p->file_asked = true;
+	if (p->file != NULL)
+		m = file_match(p->file, p->device, &o);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (m == FILE_LATER)
+		return;
+	file_close(p->file);
+	p->file = NULL;
+	if (m == FILE_MATCHES && o->schedule != NULL) {
+		p->order = o;
+		install(p, c);
+		if (!schedule_active(p->device))
+			watch(p);
+	} else {
+		order_destroy(o);
+	}
+}
+
+void phase_needed(struct device *d)
+{
+	struct phase *p;
+
+	if (!plans() || (p = phase_make(d)) == NULL)
+		return;
+	lock_acquire(&p->lock);
+	if (p->id == PHASE_IDLE) {
+		watch(p);
+		if (!p->file_asked)
+			try_file(p, context_current());
+	}
+	lock_release(&p->lock);
 }
 
 /* ---- the program's launches ---- */
@@ -439,6 +536,8 @@ void phase_launch(struct device *d, CUfunction f, CUstream s,
 		return;
 	n = weights_of(d, set, &weights);
 	lock_acquire(&p->lock);
+	if (waits && (p->file != NULL || !p->file_asked) && watches(p->id))
+		try_file(p, c);
 	if (watches(p->id) && !p->busy) {
 		before = observe_iterations(p->observer);
 		step = observe_launch(p->observer, (uint64_t)(uintptr_t)f,

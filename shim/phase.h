@@ -42,6 +42,13 @@ static inline bool phase_watching_now(void)
  */
 void phase_needed(struct device *d);
 
+/* Ballast is active: what the configuration says wrong is told. */
+void phase_start(void);
+/*
+ * Managed memory of d was made: watching begins, where files are wanted and not
+ * everything fits; for profile_out also where it does.  No lock held.
+ */
+void phase_allocated(struct device *d);
 /*
  * A launch of f, about to be issued on s; set: all managed pages that it may
  * touch (perhaps none); waits: some of them are to be fetched first.  May put a

@@ -6,7 +6,8 @@
 #ifndef BALLAST_PHASE_INT_H
 #define BALLAST_PHASE_INT_H
 
-#include "planner/planner.h"
+#include "planner/plan_io.h"
+#include "planner/timeline.h"
 #include "shim/gauge.h"
 #include "shim/observe.h"
 #include "shim/phase.h"
@@ -23,6 +24,11 @@ struct plan_order {
 	uint64_t budget;		/* for layers and pool */
 	uint64_t budget_least;		/* with other data streamed as well */
 	double release_ms;
+	bool profile_only;		/* everything fits: no plan is made */
+	/* For files. */
+	char device_name[96];
+	uint64_t device_bytes;
+	struct plan_program program;
 	/* Out: */
 	struct schedule *schedule;	/* owned; NULL: nothing to stream */
 	struct strategy_result result;
@@ -30,9 +36,16 @@ struct plan_order {
 	char message[PLAN_MESSAGE];
 	double predicted_ms, bound_ms;
 	uint64_t peak_bytes, streamed_bytes;
+	const struct plan_strategy *strategy;
+	struct plan_params params;
+	uint64_t budget_used;
+	struct timeline_times times;	/* of the steady state; 0: not known */
+	bool from_file;			/* plan_in's */
 };
 
 void order_destroy(struct plan_order *o);	/* NULL is fine */
+/* Fills in times, bound and bytes of a result, whichever strategy made it. */
+void order_judge(struct plan_order *o);
 /* Plans; on the planning thread, without any lock. */
 void order_run(struct plan_order *o);
 

@@ -12,12 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "planner/timeline.h"
-#include "shim/conf.h"
+#include "planner/optimal.h"
 #include "shim/convert.h"
 #include "shim/lock.h"
 #include "shim/log.h"
-#include "shim/phase_int.h"
+#include "shim/phase_file.h"
 #include "shim/schedule.h"
 
 static struct lock plan_lock = LOCK_INITIALIZER(LOCK_PLANNER, "planner");
@@ -39,27 +38,9 @@ void order_destroy(struct plan_order *o)
 
 /* ---- planning ---- */
 
-/* The strategy of the configuration: "name" or "name:key=value,...". */
-static const struct plan_strategy *strategy_find(struct plan_order *o)
-{
-	char name[64];
-	size_t n = strcspn(conf.strategy.text, ":");
-	const struct plan_strategy *s = NULL;
-
-	if (n < sizeof(name)) {
-		memcpy(name, conf.strategy.text, n);
-		name[n] = '\0';
-		s = plan_strategy_find(name);
-	}
-	if (s == NULL)
-		snprintf(o->message, sizeof(o->message),
-			"there is no strategy \"%.64s\"", conf.strategy.text);
-	return s;
-}
-
 static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
 {
-	const struct plan_strategy *s = strategy_find(o);
+	const struct plan_strategy *s = file_strategy(&o->params, o->message);
 	struct memory_stats stats = {
 		.points = o->gauge.points,
 		.nr = o->gauge.nr,
@@ -78,16 +59,20 @@ static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
 		.page_bytes = o->page_bytes,
 		.budget = budget,
 	};
-	struct plan_params p;
 	enum plan_status status;
 
 	if (s == NULL)
 		return PLAN_BAD_PARAM;
-	p = s->defaults;
-	p.chunk_bytes = o->page_bytes;
-	p.release_ms = o->release_ms;
+	/* What the user gives stands; chunks must be whole pages. */
+	if (o->params.chunk_bytes == s->defaults.chunk_bytes ||
+	    o->params.chunk_bytes % o->page_bytes != 0)
+		o->params.chunk_bytes = o->page_bytes;
+	if (o->params.release_ms == s->defaults.release_ms)
+		o->params.release_ms = o->release_ms;
+	o->strategy = s;
+	o->budget_used = budget;
 	memset(&o->result, 0, sizeof(o->result));
-	status = plan_compute(s, &in, &p, o->arena, &o->result);
+	status = plan_compute(s, &in, &o->params, o->arena, &o->result);
 	if (status == PLAN_OK && o->result.over_budget)
 		status = PLAN_INFEASIBLE;
 	if (status == PLAN_OK)
@@ -99,8 +84,7 @@ static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
 	return status;
 }
 
-/* What the timeline says of the plan, whichever strategy made it. */
-static void judge(struct plan_order *o, uint64_t budget)
+void order_judge(struct plan_order *o)
 {
 	struct memory_stats stats = {
 		.points = o->gauge.points,
@@ -110,37 +94,47 @@ static void judge(struct plan_order *o, uint64_t budget)
 		.layers = o->profile.layers,
 		.nr_layers = o->profile.nr_layers,
 		.memory_stats = &stats,
-		.max_gpu_mem_bytes = budget,
+		.max_gpu_mem_bytes = o->budget_used,
 	};
 	struct timeline_options opt = { .wrap = true,
-		.release_ms = o->release_ms };
-	struct timeline_times times;
+		.release_ms = o->params.release_ms };
+	struct bound_model m;
 	struct timeline line;
+	double pool;
 
-	o->predicted_ms = o->result.period_ms;
-	o->bound_ms = o->result.bound_ms;
 	o->streamed_bytes = plan_offloaded_bytes(&o->result);
-	if (o->predicted_ms > 0)
-		return;
-	if (timeline_link_of(&in, o->arena, &opt.link) == PLAN_OK &&
-	    timeline_of_result(&o->result, &in, &opt, o->arena, &line) ==
-	    PLAN_OK && plan_timeline(&line, false, o->arena, &times) ==
+	if (timeline_link_of(&in, o->arena, &opt.link) != PLAN_OK ||
+	    timeline_of_result(&o->result, &in, &opt, o->arena, &line) !=
+	    PLAN_OK || plan_timeline(&line, false, o->arena, &o->times) !=
 	    PLAN_OK)
-		o->predicted_ms = times.period_ms;
+		memset(&o->times, 0, sizeof(o->times));
+	o->predicted_ms = o->result.period_ms > 0 && !o->from_file ?
+		o->result.period_ms : o->times.period_ms;
+	if (o->bound_ms == 0)
+		o->bound_ms = o->result.bound_ms;
+	/* Strategies other than `optimal` give none. */
+	if (o->bound_ms == 0 && optimal_bound_model(&in, o->arena, &m) ==
+	    PLAN_OK && bound_strong(&m, o->arena, &o->bound_ms, NULL,
+	    &pool) != PLAN_OK)
+		o->bound_ms = bound_simple(&m);
 }
 
 void order_run(struct plan_order *o)
 {
-	uint64_t budget = o->budget;
-
-	o->status = plan_once(o, budget);
-	/* Rather everything through the pool than nothing by a plan. */
-	if (o->status == PLAN_INFEASIBLE && o->budget_least > budget) {
-		budget = o->budget_least;
-		o->status = plan_once(o, budget);
+	file_save_profile(o);
+	if (o->profile_only)
+		return;
+	if (!file_take_plan(o)) {
+		o->status = plan_once(o, o->budget);
+		/* Rather everything through the pool than nothing by a plan. */
+		if (o->status == PLAN_INFEASIBLE &&
+		    o->budget_least > o->budget)
+			o->status = plan_once(o, o->budget_least);
 	}
-	if (o->status == PLAN_OK)
-		judge(o, budget);
+	if (o->status != PLAN_OK)
+		return;
+	order_judge(o);
+	file_save_plan(o);
 }
 
 /* ---- the thread ---- */
@@ -150,7 +144,8 @@ static void *run(void *arg)
 	struct plan_order *o;
 
 	lock_acquire(&plan_lock);
-	while (!stopping) {
+	/* At exit what was ordered is still written, where a file is wanted. */
+	while (!stopping || (waiting != NULL && file_wants_profile())) {
 		o = waiting;
 		if (o == NULL) {
 			lock_wait(&plan_lock, &plan_cond, UINT64_MAX);

@@ -23,6 +23,7 @@ chunk
 arena
 alloc
 kernarg
+outfile
 mover
 dirty
 section page_set
@@ -30,7 +31,7 @@ section page_set
 =tenancy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_size release unit fetch demote fix prefetch schedule
 =vmm vmm_int vmm_map vmm_native
 capture
-=timing gauge convert phase phase_int phase_plan
+=timing gauge convert phase phase_int phase_plan phase_file
 trust
 =issue issue_int issue_mem issue_pointer issue_touch issue_unit issue_vmm
 hook_batch hook_copy hook_copy2d hook_ctx hook_graph hook_launch hook_mem hook_module hook_pointer hook_vmm

@@ -369,8 +369,6 @@ START_TEST(test_plans)
 }
 END_TEST
 
-/* ---- plans that are wrong ---- */
-
 /* The text with the n-th `from` replaced; the caller frees it. */
 static char *edit(const char *text, const char *from, const char *to, int n)
 {
@@ -385,6 +383,52 @@ static char *edit(const char *text, const char *from, const char *to, int n)
 		at + strlen(from));
 	return out;
 }
+
+/* Where tensors lie is kept with the profile, also inside a plan. */
+START_TEST(test_program)
+{
+	static const struct plan_part parts[] = {
+		{ 0, 0, 3, 5000, 4096, 8192 }, { 7, 8192, 1, 9, 0, 4096 },
+	};
+	struct plan_io io = { .file = "f", .warn = warn };
+	struct plan_profile p, q;
+	struct plan_file f, g;
+	char *text, *second, *wrong;
+
+	load("two_layer", &p);
+	p.program = (struct plan_program){ 4096, 12288, parts, 2 };
+	text = plan_io_print_profile(&p);
+	ck_assert_int_eq(plan_io_parse_profile(&io, text, strlen(text), arena,
+		&q), 0);
+	ck_assert_str_eq(warned, "");
+	ck_assert_uint_eq(q.program.page_bytes, 4096);
+	ck_assert_uint_eq(q.program.uploaded_bytes, 12288);
+	ck_assert_uint_eq(q.program.nr_parts, 2);
+	ck_assert_int_eq(memcmp(q.program.parts, parts, sizeof(parts)), 0);
+
+	make_file(&q, "optimal", q.budgets[0], &f);
+	second = plan_io_print_plan(&f);
+	ck_assert_int_eq(plan_io_parse_plan(&io, second, strlen(second), NULL,
+		arena, &g), 0);
+	ck_assert_str_eq(warned, "");
+	ck_assert_uint_eq(g.profile.program.nr_parts, 2);
+	free(second);
+
+	wrong = edit(text, "\"allocation\": 3", "\"allocation\": 0", 0);
+	ck_assert_int_eq(plan_io_parse_profile(&io, wrong, strlen(wrong),
+		arena, &q), -EINVAL);
+	free(wrong);
+	wrong = edit(text, "\"version\": 1", "\"version\": 2", 0);
+	ck_assert_int_eq(plan_io_parse_profile(&io, wrong, strlen(wrong),
+		arena, &q), 0);
+	ck_assert_uint_eq(q.program.nr_parts, 0);
+	ck_assert_ptr_nonnull(strstr(warned, "version 2"));
+	free(wrong);
+	free(text);
+}
+END_TEST
+
+/* ---- plans that are wrong ---- */
 
 static void plan_refused(const char *text, const char *from, const char *to,
 	int n, const char *error)
@@ -540,6 +584,7 @@ int main(void)
 	tcase_add_test(t, test_tied);
 	tcase_add_test(t, test_link_only);
 	tcase_add_loop_test(t, test_plans, 0, (int)plan_nr_strategies());
+	tcase_add_test(t, test_program);
 	tcase_add_test(t, test_wrong_plans);
 	tcase_add_test(t, test_params);
 	tcase_add_test(t, test_files);
