@@ -107,6 +107,7 @@ STATE_SRCS := \
 	shim/observe_profile.c \
 	shim/observe_set.c \
 	shim/page_set.c \
+	shim/period.c \
 	shim/pool.c \
 	shim/section.c \
 	shim/convert.c \
@@ -280,6 +281,7 @@ TOOL_SRCS := \
 	tools/plan_chart.c \
 	tools/report.c \
 	tools/show_html.c \
+	tools/stats_view.c \
 	# EOL
 
 E2E := \
@@ -347,6 +349,7 @@ UNIT := \
 	test_observe \
 	test_observe_random \
 	test_page_set \
+	test_period \
 	test_plan_io \
 	test_plan_math \
 	test_plan_optimal \
@@ -534,6 +537,7 @@ OBSERVE_OBJS := shim/observe.c shim/observe_backbone.c shim/observe_profile.c \
 	shim/observe_set.c
 UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
+UNIT_OBJS_test_period := shim/period.c
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 # Without it the tests do without the linear program.

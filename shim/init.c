@@ -183,5 +183,6 @@ static __attribute__((destructor)) void finish(void)
 		if (fn != NULL)
 			fn();
 	}
-	stats_destroy();
+	if (!status_keeps_stats())
+		stats_destroy();
 }

@@ -50,17 +50,7 @@ uint32_t phase_watching;
 
 const char *phase_name(enum phase_id p)
 {
-	static const char *const names[] = {
-		[PHASE_IDLE] = "idle",
-		[PHASE_DISCOVERY] = "discovery",
-		[PHASE_PROFILING] = "profiling",
-		[PHASE_PLANNING] = "planning",
-		[PHASE_CAREFUL] = "careful",
-		[PHASE_FAST] = "fast",
-		[PHASE_ON_DEMAND] = "on demand",
-	};
-
-	return names[p];
+	return stats_phase_name(p);
 }
 
 static bool watches(enum phase_id id)
@@ -115,9 +105,32 @@ static struct phase *phase_make(struct device *d)
 	return p;
 }
 
+/* At exit; the rest of the summary is issue's. */
+static void say_plans(void)
+{
+	uint64_t us = stat_get(period_ns) / 1000;
+	uint64_t link = stat_get(plan_link_ns) / 1000;
+
+	if (stat_get(iterations) == 0)
+		return;
+	log_info("by plans: %llu iterations, %llu prefetches in time and %llu "
+		"missed (%llu in part); period %llu us, %llu expected, bound "
+		"%llu; %llu ms of stalls; the link is busy for %llu %%",
+		(unsigned long long)stat_get(iterations),
+		(unsigned long long)stat_get(prefetch_hits),
+		(unsigned long long)stat_get(prefetch_missed),
+		(unsigned long long)stat_get(prefetch_late),
+		(unsigned long long)us,
+		(unsigned long long)(stat_get(plan_period_ns) / 1000),
+		(unsigned long long)(stat_get(plan_bound_ns) / 1000),
+		(unsigned long long)(stat_get(stall_ns) / 1000000),
+		(unsigned long long)(us > 0 ? link * 100 / us : 0));
+}
+
 void phase_stop(void)
 {
 	planner_stop();
+	say_plans();
 	for (int n = 0; file_wants_profile() &&
 	     n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE); n++) {
 		struct phase *p = phase_of(device_list[n]);
@@ -375,6 +388,8 @@ static void say_plan(const struct plan_order *o)
 	stat_set(plan_streamed, o->streamed_bytes);
 	stat_set(plan_period_ns, (uint64_t)(o->predicted_ms * 1e6));
 	stat_set(plan_bound_ns, (uint64_t)(o->bound_ms * 1e6));
+	stat_set(plan_compute_ns, (uint64_t)(o->times.compute_ms * 1e6));
+	stat_set(plan_link_ns, (uint64_t)(o->times.link_busy_ms * 1e6));
 	log_info("plan %s%s: %u layers, %s streamed in each iteration through "
 		"%s; %llu us expected, bound %llu us", o->strategy->name,
 		o->from_file ? " (plan_in)" : "", o->profile.nr_layers,
@@ -391,6 +406,7 @@ static void install(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	struct plan_order *o = p->order;
 	CUresult r;
 
+	o->schedule->compute_ns = (uint64_t)(o->times.compute_ms * 1e6);
 	p->busy = true;
 	lock_release(&p->lock);
 	r = schedule_install(p->device, o->schedule, c);

@@ -15,6 +15,7 @@
 #include "shim/device.h"
 #include "shim/page_set.h"
 
+/* Named in stats_phase_name(), which other programs use. */
 enum phase_id {
 	PHASE_IDLE,		/* everything fits so far */
 	PHASE_DISCOVERY,

@@ -24,6 +24,16 @@ const struct stats_row stats_rows[NR_STATS] = {
 #undef STAT
 };
 
+const char *stats_phase_name(uint64_t phase)
+{
+	static const char *const names[] = {
+		"idle", "discovery", "profiling", "planning", "careful", "fast",
+		"on demand",
+	};
+
+	return phase < sizeof(names) / sizeof(*names) ? names[phase] : "?";
+}
+
 static struct stats_page private_page = {
 	.magic = STATS_MAGIC,
 	.version = STATS_VERSION,

@@ -42,6 +42,9 @@ enum stats_id {
 	NR_STATS,
 };
 
+/* What the counter `phase` means, enum phase_id of phase.h; never NULL. */
+const char *stats_phase_name(uint64_t phase);
+
 extern const struct stats_row stats_rows[NR_STATS];
 extern struct stats_page *stats;	/* never NULL */
 

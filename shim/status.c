@@ -20,7 +20,7 @@
 
 _Static_assert(sizeof(struct status_failure) == 104, "shared layout");
 _Static_assert(sizeof(struct launch_status) == 40 + 4 * STATUS_PIDS + 128 +
-	112 * STATUS_FAILURES, "shared layout");
+	112 * STATUS_FAILURES + 8, "shared layout");
 
 static struct launch_status *page;	/* mapped, or NULL */
 static bool counted_active, counted_managed;
@@ -150,6 +150,13 @@ void status_set_passive(const char *why)
 		return;
 	status_copy(p->passive_why, why, sizeof(p->passive_why));
 	__atomic_fetch_add(&p->nr_passive, 1, __ATOMIC_RELEASE);
+}
+
+bool status_keeps_stats(void)
+{
+	const struct launch_status *p = status_page();
+
+	return p != NULL && __atomic_load_n(&p->keep_stats, __ATOMIC_RELAXED);
 }
 
 void status_note_managed(void)

@@ -13,13 +13,14 @@
 #ifndef BALLAST_STATUS_H
 #define BALLAST_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/compiler.h"
 
 #define STATUS_ENV "BALLAST_STATUS"
 #define STATUS_MAGIC 0x3154415453534c42ull	/* "BLSSTAT1" in memory order */
-#define STATUS_VERSION 1
+#define STATUS_VERSION 2
 #define STATUS_PIDS 64
 #define STATUS_FAILURES 8
 #define STATUS_BUSY UINT32_MAX	/* a record while it is written */
@@ -52,6 +53,8 @@ struct launch_status {
 		uint32_t pid;
 		struct status_failure failure;
 	} records[STATUS_FAILURES];
+	uint32_t keep_stats;	/* statistics pages stay; the launcher's task */
+	uint32_t reserved;
 };
 
 /*
@@ -66,6 +69,8 @@ void status_close(void);
 void status_set_active(void);
 /* Ballast does nothing here (any more); `why` in a few words. */
 void status_set_passive(const char *why);
+/* Whether the launcher wants to read this process's statistics at its end. */
+bool status_keeps_stats(void);
 /* A managed allocation was made; cheap after the first time. */
 void status_note_managed(void);
 /* A request failed that Ballast would have managed; copies *f. */

@@ -247,6 +247,17 @@ static void turn_begins(struct unit *u)
 	u->entered = true;
 }
 
+static void iteration_begins(struct schedule *sc)
+{
+	uint64_t median = period_begins(&sc->period, lock_now_ns());
+
+	if (median == 0)
+		return;
+	stat_set(period_ns, median);
+	if (sc->compute_ns > 0 && sc->period.last_ns > sc->compute_ns)
+		stat_add(stall_ns, sc->period.last_ns - sc->compute_ns);
+}
+
 /*
  * The program has come to u.  The unit before it is passed; it is returned
  * where its users are still to be recorded.
@@ -264,6 +275,8 @@ static struct unit *arrive(struct device *d, struct unit *u)
 		sc->passed = false;
 		return NULL;
 	}
+	if (old == NULL || old->index >= u->index)
+		iteration_begins(sc);
 	if (old != NULL && old->index >= u->index) {
 		sc->iterations++;
 		stat_add(iterations, 1);
@@ -378,6 +391,7 @@ void unit_missed(struct device *d, struct unit *u)
 		old = arrive(d, u);
 		d->tenancy->schedule->missed++;
 		stat_add(prefetch_missed, 1);
+		stat_add(prefetch_late, u->nr_here > 0);
 		if (old != NULL)
 			unit_close(d, old);
 	}

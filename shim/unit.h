@@ -22,6 +22,7 @@
 #include "shim/compiler.h"
 #include "shim/context.h"
 #include "shim/device.h"
+#include "shim/period.h"
 
 #define UNIT_USERS 4
 /* Who waits for a unit's pins looks again after this long at the latest. */
@@ -80,6 +81,8 @@ struct schedule {
 	bool ending;		/* a thread is taking it out of force */
 	uint64_t iterations;	/* since it was installed */
 	uint64_t entered, missed;	/* units; in this iteration */
+	struct period period;
+	uint64_t compute_ns;	/* of an iteration, without waits; 0: unknown */
 	struct schedule *next;	/* retired ones */
 };
 

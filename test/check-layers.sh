@@ -26,7 +26,7 @@ kernarg
 outfile
 mover
 dirty
-section page_set
+section page_set period
 =observe observe_int observe_set observe_backbone observe_profile
 =tenancy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_size release unit fetch demote fix prefetch schedule
 =vmm vmm_int vmm_map vmm_native

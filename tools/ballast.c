@@ -30,6 +30,7 @@ static const char run_text[] =
 "      --log FILE        append messages to FILE instead of standard error\n"
 "  -q, --quiet           warnings and errors only\n"
 "  -v, --verbose         everything, for finding faults\n"
+"      --stats           say at the end how it went\n"
 "      --strict          exit with 3 when nothing could be managed\n"
 "      --soft[=KEY=VAL,...]\n"
 "                        no GPU: use the software driver, for instance\n"

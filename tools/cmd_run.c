@@ -25,12 +25,16 @@
 struct run {
 	struct environ_list env;
 	bool dry_run;
+	bool stats;
 	const char *soft;	/* "" or "key=value,..."; NULL: a real GPU */
 	char **argv;		/* the program and its arguments */
 	struct inspect program;
 };
 
-enum { OPT_ARENA = 256, OPT_LOG, OPT_SOFT, OPT_DRY_RUN, OPT_STRICT, OPT_HELP };
+enum {
+	OPT_ARENA = 256, OPT_LOG, OPT_SOFT, OPT_DRY_RUN, OPT_STATS, OPT_STRICT,
+	OPT_HELP,
+};
 
 static const struct option options[] = {
 	{ "arena", required_argument, NULL, OPT_ARENA },
@@ -42,6 +46,7 @@ static const struct option options[] = {
 	{ "option", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "soft", optional_argument, NULL, OPT_SOFT },
+	{ "stats", no_argument, NULL, OPT_STATS },
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ NULL, 0, NULL, 0 },
@@ -105,6 +110,10 @@ static bool parse_options(struct run *run, int argc, char **argv)
 			break;
 		case OPT_DRY_RUN:
 			run->dry_run = true;
+			break;
+		case OPT_STATS:
+			run->stats = true;
+			environ_set_conf(env, CONF_ID_stats, "true");
 			break;
 		case OPT_STRICT:
 			environ_set_conf(env, CONF_ID_strict, "true");
@@ -202,6 +211,7 @@ static int run_program(struct run *run)
 	(void)!conf_load(&c, origins, ignore_complaint, NULL);
 	facts.obstacle = inspect_reason(&run->program);
 	facts.soft = run->soft != NULL;
+	facts.stats = run->stats;
 	facts.enabled = c.enabled;
 	facts.strict = c.strict;
 	facts.quiet = c.log_level == LOG_ERROR;
@@ -214,7 +224,7 @@ static int run_program(struct run *run)
 		cli_die(EXIT_UNMANAGED, "strict: %s was not started",
 			run->argv[0]);
 
-	fd = report_open(&status);
+	fd = report_open(&status, run->stats);
 	if (status)
 		setenv(STATUS_ENV, status, 1);
 	else

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `ballast stats`: reads the statistics pages of running processes.  Called by
- * ballast.c.  Pages may be of an older or newer library: counters are only
- * ever added at the end, so the common part is shown.
+ * ballast.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,49 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/conf.h"
-#include "shim/stats.h"
 #include "tools/cli.h"
-
-/* Where the counters begin; checked against the list below. */
-#define HEAD_SIZE offsetof(struct stats_page, gpu_total)
-_Static_assert(sizeof(struct stats_page) == HEAD_SIZE +
-	NR_STATS * sizeof(uint64_t), "counters follow the head");
-
-struct view {
-	struct stats_page page;
-	const uint64_t *counters;	/* in page */
-	uint32_t nr;			/* of those that both sides know */
-};
+#include "tools/stats_view.h"
 
 #define MAX_DEPTH 32	/* of processes below one that is named */
 
 static bool as_json;
 static int nr_shown;
-
-/* 0, -ENOENT: none, -EPROTO: not a page of ours, or -errno. */
-static int read_page(const char *path, struct view *v)
-{
-	ssize_t n;
-	int fd;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	memset(v, 0, sizeof(*v));
-	n = read(fd, &v->page, sizeof(v->page));
-	close(fd);
-	if (n < (ssize_t)HEAD_SIZE || v->page.magic != STATS_MAGIC ||
-	    v->page.version != STATS_VERSION)
-		return -EPROTO;
-	v->page.program[sizeof(v->page.program) - 1] = '\0';
-	v->counters = (const uint64_t *)(const void *)
-		((const char *)&v->page + HEAD_SIZE);
-	v->nr = (uint32_t)(((size_t)n - HEAD_SIZE) / sizeof(uint64_t));
-	if (v->nr > v->page.nr_counters)
-		v->nr = v->page.nr_counters;
-	return 0;
-}
 
 static void print_json_string(const char *text)
 {
@@ -77,7 +40,7 @@ static void print_json_string(const char *text)
 	putchar('"');
 }
 
-static void print_json(const struct view *v)
+static void print_json(const struct stats_view *v)
 {
 	uint32_t i;
 
@@ -92,42 +55,11 @@ static void print_json(const struct view *v)
 	printf("}}");
 }
 
-static const char *value_text(const struct stats_row *row, uint64_t value,
-	char *buf, size_t size)
-{
-	if (strcmp(row->unit, "bytes") == 0)
-		return conf_size_text(value, buf, size);
-	if (strcmp(row->unit, "ns") == 0)
-		snprintf(buf, size, "%" PRIu64 ".%03u ms", value / 1000000,
-			(unsigned int)(value / 1000 % 1000));
-	else
-		snprintf(buf, size, "%" PRIu64, value);
-	return buf;
-}
-
-static void print_table(const struct view *v)
-{
-	struct timespec now;
-	char value[32];
-	double age;
-	uint32_t i;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 -
-		(double)v->page.start_ns / 1e9;
-	printf("%s%s [%u], under Ballast for %.1f s\n", nr_shown ? "\n" : "",
-		v->page.program, v->page.pid, age > 0 ? age : 0);
-	for (i = 0; i < v->nr; i++)
-		printf("  %-20s %14s  %s\n", stats_rows[i].name,
-			value_text(&stats_rows[i], v->counters[i], value,
-			sizeof(value)), stats_rows[i].help);
-}
-
 /* Shows the page of one process; 0 or -errno. */
 static int show(const char *path, int pid)
 {
-	struct view v;
-	int r = read_page(path, &v);
+	struct stats_view v;
+	int r = stats_view_read(path, &v);
 
 	if (r == 0 && (int)v.page.pid != pid)
 		r = -EPROTO;
@@ -135,10 +67,13 @@ static int show(const char *path, int pid)
 		r = -ESRCH;
 	if (r != 0)
 		return r;
-	if (as_json)
+	if (as_json) {
 		print_json(&v);
-	else
-		print_table(&v);
+	} else {
+		if (nr_shown)
+			printf("\n");
+		stats_view_table(stdout, &v);
+	}
 	nr_shown++;
 	return 0;
 }
@@ -150,11 +85,11 @@ static int show(const char *path, int pid)
  */
 static void remove_stale(const char *path, int pid)
 {
-	struct view v;
+	struct stats_view v;
 	struct stat st;
 
 	if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_uid == geteuid() && read_page(path, &v) == 0 &&
+	    st.st_uid == geteuid() && stats_view_read(path, &v) == 0 &&
 	    (int)v.page.pid == pid && kill(pid, 0) != 0 && errno == ESRCH)
 		unlink(path);
 }

@@ -23,10 +23,11 @@
 #include "tools/child.h"
 #include "tools/cli.h"
 #include "tools/inspect.h"
+#include "tools/stats_view.h"
 
 static struct launch_status *page;
 
-int report_open(const char **value)
+int report_open(const char **value, bool keep_stats)
 {
 	struct launch_status *p;
 	uint64_t nonce = 0;
@@ -54,6 +55,7 @@ int report_open(const char **value)
 	p->version = STATUS_VERSION;
 	p->size = sizeof(*p);
 	p->nonce = nonce;
+	p->keep_stats = keep_stats;
 	__atomic_store_n(&p->magic, STATUS_MAGIC, __ATOMIC_RELEASE);
 	page = p;
 	*value = cli_format("%d:%d:%" PRIx64, (int)getpid(), fd, nonce);
@@ -110,6 +112,28 @@ static void say_failure(const struct status_failure *f)
 		key_to_change(f->key));
 }
 
+/* Of the processes that have ended; some of the child's may go on. */
+static void show_stats(void)
+{
+	uint32_t n = page ? page->nr_active : 0, shown = 0;
+	struct stats_view v;
+	char path[512];
+
+	for (uint32_t i = 0; i < n && i < STATUS_PIDS; i++) {
+		pid_t pid = (pid_t)page->pids[i];
+
+		if (pid > 0 && stats_path(pid, path, sizeof(path)) &&
+		    stats_view_read(path, &v) == 0 &&
+		    (pid_t)v.page.pid == pid) {
+			stats_view_summary(stderr, &v);
+			shown++;
+		}
+	}
+	if (shown == 0)
+		cli_warn("no statistics: Ballast did not become active, or "
+			"stats = false");
+}
+
 /* A killed process cannot unlink its own statistics page. */
 static void remove_stale_pages(pid_t child)
 {
@@ -152,6 +176,8 @@ int report_end(const struct report_facts *f, const struct child *c)
 	int code = child_exit_code(c);
 	bool managed;
 
+	if (f->stats)
+		show_stats();
 	remove_stale_pages(c->pid);
 	if (!page || child_was_ended(c))
 		return 0;

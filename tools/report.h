@@ -13,9 +13,10 @@ struct child;
 
 /*
  * Makes the page.  Returns its descriptor, or -1: then nothing is known and
- * nothing will be said.  *value is what BALLAST_STATUS must be.
+ * nothing will be said.  *value is what BALLAST_STATUS must be.  keep_stats:
+ * processes leave their statistics for report_end().
  */
-int report_open(const char **value);
+int report_open(const char **value, bool keep_stats);
 
 struct report_facts {
 	const char *program;	/* as the user named it */
@@ -24,12 +25,14 @@ struct report_facts {
 	bool enabled;		/* the key */
 	bool strict;
 	bool quiet;		/* log_level = error */
+	bool stats;		/* --stats */
 };
 
 /*
- * After the child's end: removes statistics pages of killed processes, writes
- * at most one line, and returns the exit code that replaces a child's success
- * under strict; 0 where the child's own end stands.
+ * After the child's end: shows statistics where asked, removes the pages of
+ * processes that have ended, writes at most one line, and returns the exit code
+ * that replaces a child's success under strict; 0 where the child's own end
+ * stands.
  */
 int report_end(const struct report_facts *f, const struct child *c);
 

@@ -64,6 +64,17 @@ late=$(sed -n 's/.*; \([0-9]*\) of [0-9]* launches needed.*/\1/p' log)
 [ "${early:-99}" -lt 24 ] && [ "$early" -lt "${late:-0}" ] ||
 	fail "$early launches on demand with a plan, $late without"
 
+# How it went, and no page is left.
+try 0 env BALLAST_PLAN_IN="$T/plan.json" "$B/ballast" run --stats -q \
+	--soft=memory=20M --arena 128M -- "$loop"
+has err "loop [" "phase      fast" "iterations, 20 MiB streamed in each" \
+	"ms measured" "layers in time" "% of the time"
+iterations=$(sed -n 's/^ *plans *\([0-9]*\) iterations.*/\1/p' err)
+[ "${iterations:-0}" -ge 11 ] || fail "$iterations of 12 iterations by the plan"
+[ -z "$(ls "$T/run")" ] || fail "a statistics page is left"
+try 0 "$B/ballast" run --stats -q -o stats=false --soft -- "$B/e2e/vecadd"
+has err "no statistics"
+
 # A plan made offline from the profile, by another strategy.
 try 0 ballast plan p.json -b 18M -s knapsack -p n_blocks=3 -o k.json
 live SOFTCUDA_MEMORY=20M BALLAST_PLAN_IN="$T/k.json" "$loop"

@@ -66,6 +66,7 @@ START_TEST(layout)
 	ck_assert_uint_eq(offsetof(struct launch_status, passive_why), 296);
 	ck_assert_uint_eq(offsetof(struct launch_status, records), 424);
 	ck_assert_uint_eq(sizeof(struct status_record), 112);
+	ck_assert_uint_eq(offsetof(struct launch_status, keep_stats), 1320);
 }
 END_TEST
 
