@@ -114,6 +114,7 @@ STATE_SRCS := \
 	shim/gauge.c \
 	shim/timing.c \
 	shim/outfile.c \
+	shim/trace.c \
 	shim/phase_file.c \
 	shim/phase_plan.c \
 	shim/phase.c \

@@ -14,6 +14,7 @@
 #include "shim/schedule.h"
 #include "shim/section.h"
 #include "shim/stats.h"
+#include "shim/trace.h"
 
 /* ---- holding ---- */
 
@@ -276,6 +277,7 @@ static NOINLINE bool launch_streamed(struct issue *i, CUfunction f,
 	const struct kernarg *k, CUstream s, void **params, void **extra)
 {
 	struct collect c = { .issue = i, .most = UINT64_MAX };
+	uint64_t begin;
 	bool capturing;
 
 	issue_sets_init(i, NULL, s);
@@ -309,8 +311,13 @@ static NOINLINE bool launch_streamed(struct issue *i, CUfunction f,
 			"on the GPU cannot be captured yet");
 	}
 	stat_add(launches_streamed, 1);
+	begin = trace_begin();
 	if (!issue_hold(i))
 		return issue_refuse(i, i->result);
+	if (unlikely(trace_on))
+		trace_add(TRACE_FETCH, i->set.device->ordinal, TRACE_NO_LAYER,
+			(uint64_t)page_set_pages(&i->set) <<
+			i->set.device->page_shift, begin);
 	phase_wait_ends(i->set.device, s);
 	return true;
 }

@@ -17,6 +17,7 @@
 #include "shim/section.h"
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
+#include "shim/trace.h"
 
 #define TABLE_SHIFT 9		/* entries: a power of two */
 
@@ -202,11 +203,13 @@ bool issue_units(struct issue *i, const struct kernarg *k, CUstream s,
 /* A careful launch is seen through, so that a fault names its kernel. */
 static void see_through(struct issue *i)
 {
+	uint64_t begin = trace_begin();
 	CUresult r;
 
 	if (context_has_host_functions())
 		return;
 	r = real.cuStreamSynchronize(i->set.stream);
+	trace_span(TRACE_CHECK, i->units_of->ordinal, TRACE_NO_LAYER, 0, begin);
 	if (r != CUDA_SUCCESS)
 		log_once(LOG_ERROR, "a launch failed while a new plan was being "
 			"checked (guard = careful): %s; its kernel may reach "

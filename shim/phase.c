@@ -17,6 +17,7 @@
 #include "shim/stats.h"
 #include "shim/tenancy.h"
 #include "shim/timing.h"
+#include "shim/trace.h"
 
 /* How long an iteration may be held up for its plan. */
 #define PLAN_WAIT_NS 500000000ull
@@ -129,6 +130,11 @@ static void say_plans(void)
 
 void phase_stop(void)
 {
+	static bool stopped;
+
+	/* Each device asks for it. */
+	if (__atomic_exchange_n(&stopped, true, __ATOMIC_RELAXED))
+		return;
 	planner_stop();
 	say_plans();
 	for (int n = 0; file_wants_profile() &&
@@ -164,6 +170,7 @@ static bool plans(void)
 
 void phase_start(void)
 {
+	trace_start();
 	(void)plans();
 }
 
@@ -417,6 +424,8 @@ static void install(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	p->busy = false;
 	if (schedule_active(p->device)) {
 		say_plan(o);
+		trace_plan(p->device->ordinal, o->profile.layers,
+			o->profile.nr_layers);
 		o->schedule = NULL;	/* the device's now */
 		p->iterations = p->on_demand = 0;
 		p->bad = 0;

@@ -12,6 +12,7 @@
 #include "shim/api_table.h"
 #include "shim/pool_int.h"
 #include "shim/stats.h"
+#include "shim/trace.h"
 
 enum way {
 	WAY_CLEAR,	/* the slots can be taken */
@@ -154,6 +155,7 @@ static bool piece_run(struct device *d, struct schedule *sc,
 	struct unit *u = &sc->units[piece->unit];
 	struct jobs jobs = { 0 };
 	struct page_set s;
+	uint64_t begin;
 	CUresult r;
 
 	if (!jobs_make(d, sc, piece, &jobs))
@@ -169,7 +171,10 @@ static bool piece_run(struct device *d, struct schedule *sc,
 	}
 	jobs_commit(d, &s, &jobs);
 	lock_release(&d->pool_lock);
+	begin = trace_begin();
 	r = jobs_run(&s, &jobs);
+	trace_span(TRACE_COPY, d->ordinal, u->layer,
+		(uint64_t)jobs.nr << d->page_shift, begin);
 	lock_acquire(&d->pool_lock);
 	if (r != CUDA_SUCCESS) {
 		jobs_fail(d, &jobs);

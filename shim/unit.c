@@ -12,6 +12,7 @@
 #include "shim/prefetch.h"
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
+#include "shim/trace.h"
 
 static void tell(struct device *d, struct unit *u)
 {
@@ -357,6 +358,7 @@ bool unit_enter(struct device *d, struct unit *u, CUstream s,
 	/* From here on nobody closes it. */
 	__atomic_fetch_add(&u->pins, 1, __ATOMIC_SEQ_CST);
 	old = arrive(d, u);
+	trace_mark(TRACE_LAYER, d->ordinal, u->layer);
 	d->tenancy->schedule->entered++;
 	stat_add(prefetch_hits, 1);
 	if (old != NULL)
@@ -389,6 +391,7 @@ void unit_missed(struct device *d, struct unit *u)
 	lock_acquire(&d->pool_lock);
 	if (current_plan(d, u)) {
 		old = arrive(d, u);
+		trace_mark(TRACE_MISSED, d->ordinal, u->layer);
 		d->tenancy->schedule->missed++;
 		stat_add(prefetch_missed, 1);
 		stat_add(prefetch_late, u->nr_here > 0);
@@ -405,6 +408,7 @@ void unit_pass(struct device *d, struct unit *u)
 	lock_acquire(&d->pool_lock);
 	sc = d->tenancy->schedule;
 	if (current_plan(d, u) && sc->current == u && !sc->passed) {
+		trace_mark(TRACE_PASSED, d->ordinal, u->layer);
 		sc->passed = true;
 		u->entered = false;
 		unit_close(d, u);

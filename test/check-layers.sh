@@ -23,7 +23,7 @@ chunk
 arena
 alloc
 kernarg
-outfile
+=outfile trace
 mover
 dirty
 section page_set period
@@ -108,7 +108,7 @@ cat "$tmp/deps" "$tmp/calls" | awk -v order="$tmp/order" '
 	{
 		if (!known($1))
 			next
-		if ($2 ~ /^planner\/(planner\.h|timeline\.h|plan_io\.h|bound\.h|optimal\.h|plan_(status|params)\.def)$/ &&
+		if ($2 ~ /^planner\/(planner\.h|timeline\.h|plan_io\.h|plan_text\.h|bound\.h|optimal\.h|plan_(status|params)\.def)$/ &&
 				place[stem($1)] > 2)
 			next
 		if ($2 !~ /^shim\//) {

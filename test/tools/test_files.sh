@@ -75,6 +75,21 @@ iterations=$(sed -n 's/^ *plans *\([0-9]*\) iterations.*/\1/p' err)
 try 0 "$B/ballast" run --stats -q -o stats=false --soft -- "$B/e2e/vecadd"
 has err "no statistics"
 
+# A trace of it: layers by name, copies, waits, as JSON.
+live SOFTCUDA_MEMORY=20M BALLAST_TRACE_OUT="$T/trace.%p.json" "$loop"
+has log "trace_out: $T/trace."
+mv trace.*.json trace.json
+for text in '"cat": "layer", "name": "0.mix"' '"cat": "copy", "name": "0.mix"' \
+	'"cat": "wait", "name": "fetch on demand"' 'careful launch' \
+	'"layers of device 0"' '"name": "loop"'; do
+	grep -qF "$text" trace.json || fail "no $text in the trace"
+done
+if command -v jq >/dev/null; then
+	jq -e 'type == "array" and (map(select(.ph == "X")) | length > 100 and
+		all(.dur >= 0 and .ts >= 0))' trace.json >/dev/null ||
+		fail "the trace is no list of spans"
+fi
+
 # A plan made offline from the profile, by another strategy.
 try 0 ballast plan p.json -b 18M -s knapsack -p n_blocks=3 -o k.json
 live SOFTCUDA_MEMORY=20M BALLAST_PLAN_IN="$T/k.json" "$loop"
