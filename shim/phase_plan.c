@@ -127,7 +127,7 @@ void order_run(struct plan_order *o)
 	if (!file_take_plan(o)) {
 		o->status = plan_once(o, o->budget);
 		/* Rather everything through the pool than nothing by a plan. */
-		if (o->status == PLAN_INFEASIBLE &&
+		if ((o->status == PLAN_INFEASIBLE || o->budget == 0) &&
 		    o->budget_least > o->budget)
 			o->status = plan_once(o, o->budget_least);
 	}

@@ -149,6 +149,26 @@ has log "takes no parameter 'colour'"
 live SOFTCUDA_MEMORY=20M BALLAST_STRATEGY=optimal:margin=7 "$loop"
 has log "strategy: margin"
 
+# No plan, since the budget is too small: the profile is there all the same.
+live SOFTCUDA_MEMORY=20M BALLAST_GPU_BUDGET=4M BALLAST_STRATEGY=knapsack \
+	BALLAST_PROFILE_OUT="$T/tight.json" \
+	BALLAST_PLAN_OUT="$T/tight-plan.json" "$loop"
+has log "no plan, data is moved on demand"
+[ ! -e tight-plan.json ] || fail "a plan where there is none"
+try 0 ballast plan tight.json -b 18M
+
+# A decoder, whose weights and cache grow into a plan.
+rm want
+decoder=$B/e2e/decoder
+live SOFTCUDA_MEMORY=28M BALLAST_ARENA=256M BALLAST_PLAN_OUT="$T/d.json" \
+	"$decoder" --tokens 6
+grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' out >plain
+live SOFTCUDA_MEMORY=28M BALLAST_ARENA=256M BALLAST_PLAN_IN="$T/d.json" \
+	"$decoder" --tokens 6
+has log "plan optimal (plan_in):"
+grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' out >again
+cmp -s plain again || fail "the decoder says something else with a plan"
+
 # Killed at any time: a whole file, or none, and at most a temporary one.
 n=0
 while [ $n -lt 12 ]; do
