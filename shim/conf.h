@@ -30,7 +30,12 @@ enum conf_type {
 
 /* CHOICE values are numbered in the order conf.def lists them. */
 enum conf_report_memory { REPORT_PHYSICAL, REPORT_RECLAIMABLE, REPORT_VIRTUAL };
-enum conf_policy { POLICY_PLAN, POLICY_ON_DEMAND };
+enum conf_policy {
+	POLICY_PLAN,
+	POLICY_ON_DEMAND,
+	POLICY_LRU,
+	POLICY_FIRST_FIT,
+};
 enum conf_guard { GUARD_AUTO, GUARD_CAREFUL, GUARD_FAST };
 enum conf_verify { CONF_VERIFY_ALWAYS, CONF_VERIFY_OFF };
 enum conf_deepbind { DEEPBIND_DROP, DEEPBIND_KEEP };

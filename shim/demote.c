@@ -330,6 +330,22 @@ static void pool_dissolve(struct device *d)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
+/* A pool that is all there is gives up `want` slots. */
+static void pool_shrink(struct device *d, uint32_t want)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	struct context *c = context_current();
+	CUresult r;
+
+	if (t->layout->order != ORDER_LRU || t->demoting || t->growing ||
+	    c == NULL || !context_ready(c))
+		return;
+	r = pool_empty(d, c, t->nr_slots > want ? t->nr_slots - want : 0);
+	if (r != CUDA_SUCCESS)
+		log_dbg("the pool cannot shrink: %s", api_result_name(r));
+}
+
 uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 {
 	uint32_t want = (uint32_t)((bytes + d->page_size - 1) >>
@@ -359,6 +375,8 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 		for (uint32_t i = 0; i < got; i++)
 			chunk_recycle(d, chunks[i]);
 	}
+	if (chunk_nr_idle(d) < want)
+		pool_shrink(d, want - chunk_nr_idle(d));
 	given = chunk_surrender(d, want);
 	lock_release(&d->pool_lock);
 	free(chunks);

@@ -112,7 +112,7 @@ static struct unit *unit_in_way(const struct device *d, const struct jobs *jobs)
 }
 
 /* With host functions about, a reader may never finish without us. */
-static bool slot_waits(struct slot *slot)
+static bool slot_waits(const struct slot *slot)
 {
 	if (!context_has_host_functions())
 		return false;
@@ -120,6 +120,29 @@ static bool slot_waits(struct slot *slot)
 		if (!event_query(slot->readers[i].event))
 			return true;
 	return false;
+}
+
+/* An empty slot, or that of the page which sets have not named for longest. */
+static uint32_t lru_next(const struct device *d)
+{
+	const struct tenancy *t = d->tenancy;
+	uint32_t best[2] = { SLOT_NONE, SLOT_NONE }, most[2] = { 0, 0 };
+
+	for (uint32_t i = 0; i < t->nr_slots; i++) {
+		uint32_t page = t->slots[i].page, age = UINT32_MAX;
+		bool waits;
+
+		if (!slot_usable(d, i))
+			continue;
+		if (page != PAGE_NONE)
+			age = t->stamp - d->pages[page].stamp;
+		waits = slot_waits(&t->slots[i]);
+		if (age > most[waits]) {
+			most[waits] = age;
+			best[waits] = i;
+		}
+	}
+	return best[false] != SLOT_NONE ? best[false] : best[true];
 }
 
 /*
@@ -130,7 +153,10 @@ static bool slot_waits(struct slot *slot)
 static uint32_t ring_next(struct device *d)
 {
 	struct tenancy *t = d->tenancy;
+	bool second = t->layout->order == ORDER_SECOND_CHANCE;
 
+	if (t->layout->order == ORDER_LRU)
+		return lru_next(d);
 	for (uint32_t k = 0; k < 2 * t->nr_slots; k++) {
 		uint32_t i = t->hand;
 
@@ -139,7 +165,7 @@ static uint32_t ring_next(struct device *d)
 			continue;
 		if (k < t->nr_slots && slot_waits(&t->slots[i]))
 			continue;
-		if (t->slots[i].used && k < t->nr_slots) {
+		if (second && t->slots[i].used && k < t->nr_slots) {
 			t->slots[i].used = false;
 			continue;
 		}

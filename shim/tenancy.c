@@ -25,30 +25,6 @@ uint64_t tenancy_deadline(void)
 	return lock_now_ns() + conf.wait_ms * 1000000ull;
 }
 
-/* ---- the layout "on demand" ---- */
-
-static uint64_t on_demand_pool_bytes(const struct device *d)
-{
-	return conf.pool != CONF_AUTO ? conf.pool : d->budget_most / 4;
-}
-
-static uint32_t on_demand_slot_of(const struct device *d, uint32_t page)
-{
-	return SLOT_ANY;
-}
-
-static bool on_demand_stays(const struct device *d, uint32_t page)
-{
-	return true;
-}
-
-const struct layout layout_on_demand = {
-	.name = "on demand",
-	.pool_bytes = on_demand_pool_bytes,
-	.slot_of = on_demand_slot_of,
-	.stays = on_demand_stays,
-};
-
 int tenancy_start(struct device *d)
 {
 	struct tenancy *t = calloc(1, sizeof(*t));
@@ -64,7 +40,7 @@ int tenancy_start(struct device *d)
 		return -ENOMEM;
 	}
 	t->slots = slots;
-	t->layout = &layout_on_demand;
+	t->layout = policy_layout();
 	t->oldest = t->newest = PAGE_NONE;
 	__atomic_store_n(&d->tenancy, t, __ATOMIC_RELEASE);
 	return 0;
@@ -561,6 +537,10 @@ uint64_t tenancy_evictable(struct device *d)
 
 	lock_acquire(&d->pool_lock);
 	idle = (uint64_t)tenancy_idle_locked(d) << d->page_shift;
+	/* A cache can shrink; its tenants have their place in the arena. */
+	if (d->tenancy->layout->order == ORDER_LRU &&
+	    d->tenancy->nr_streamed > 0)
+		idle += (uint64_t)d->tenancy->nr_slots << d->page_shift;
 	resident = d->tenancy->frozen ? 0 :
 		(uint64_t)d->tenancy->nr_resident << d->page_shift;
 	lock_release(&d->pool_lock);

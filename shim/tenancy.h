@@ -29,8 +29,15 @@
 #define SLOT_NONE UINT32_MAX
 #define SLOT_ANY (UINT32_MAX - 1)
 
+/* Which tenant makes way for a page that may go to any slot. */
+enum layout_order {
+	ORDER_SECOND_CHANCE,	/* the ring's next that was not hit since */
+	ORDER_RING,		/* the ring's next */
+	ORDER_LRU,		/* the one that no call has named for longest */
+};
+
 /*
- * Where pages go.  On demand is one layout; a plan is another.  The functions
+ * Where pages go.  Each policy is a layout; a plan is another.  The functions
  * are called with pool_lock held and must not block.
  */
 struct layout {
@@ -41,9 +48,12 @@ struct layout {
 	uint32_t (*slot_of)(const struct device *d, uint32_t page);
 	/* Whether a missing page may take a chunk of its own, if one is free. */
 	bool (*stays)(const struct device *d, uint32_t page);
+	enum layout_order order;
 };
 
 extern const struct layout layout_on_demand;
+/* That of the configured policy, while no plan is in force. */
+const struct layout *policy_layout(void);
 
 /* 0 or -ENOMEM; after chunk_start and alloc_start. */
 int tenancy_start(struct device *d) WARN_UNUSED;
