@@ -254,6 +254,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/module.c \
 	test/softcuda/object.c \
 	test/softcuda/occupancy.c \
+	test/softcuda/paging.c \
 	test/softcuda/pointer.c \
 	test/softcuda/procaddr.c \
 	test/softcuda/race.c \
@@ -370,6 +371,7 @@ UNIT := \
 	test_softcuda_image \
 	test_softcuda_kernel \
 	test_softcuda_memory \
+	test_softcuda_paging \
 	test_softcuda_pool \
 	test_softcuda_procaddr \
 	test_softcuda_race \
@@ -557,6 +559,7 @@ UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_plan_timeline := $(PLANNER_SRCS)
 UNIT_OBJS_test_plan_strategy := $(PLANNER_SRCS)
 UNIT_OBJS_test_softcuda_memory := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_paging := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_pool := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)

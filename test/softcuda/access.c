@@ -9,6 +9,7 @@
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/memory.h"
+#include "test/softcuda/paging.h"
 #include "test/softcuda/report.h"
 
 struct map *access_find(uint64_t address)
@@ -89,6 +90,7 @@ uint64_t access_span(struct op *op, uint64_t address, uint64_t size,
 	off = address - m->address;
 	n = m->size - off < size ? m->size - off : size;
 	*bytes = block_bytes(m->block, off, n);
+	paging_copy(m->block, off, n, write);
 	if (memory_has_ends(m) && memory_reach_running(m, address) < n)
 		report_rule("bounds", "%s (operation %llu, stream %llu) %s "
 			"%#llx, which is in no allocation any more",

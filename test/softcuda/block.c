@@ -12,6 +12,7 @@
 #include "test/softcuda/device.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/object.h"
+#include "test/softcuda/paging.h"
 #include "test/softcuda/report.h"
 
 /* As f32 a NaN, as an integer or pointer nonsense. */
@@ -46,34 +47,41 @@ uint64_t block_used(int device)
 	return used[device];
 }
 
-CUresult block_create(int device, uint64_t size, struct block **out)
+static struct block *make(int device, uint64_t size)
 {
-	CUresult r = block_charge(device, size);
-	struct block *b;
+	struct block *b = object_alloc(sizeof(*b));
 
-	if (r)
-		return r;
-	b = object_alloc(sizeof(*b));
 	b->device = device;
 	b->refs = 1;
 	b->id = next_id++;
 	b->size = size;
 	b->fd = -1;
-	*out = b;
-	return CUDA_SUCCESS;
+	return b;
+}
+
+CUresult block_create(int device, uint64_t size, struct block **out)
+{
+	CUresult r = block_charge(device, size);
+
+	if (!r)
+		*out = make(device, size);
+	return r;
+}
+
+struct block *block_create_managed(int device, uint64_t size)
+{
+	struct block *b = make(device, size);
+
+	paging_manage(b);
+	return b;
 }
 
 struct block *block_borrow(void *bytes, uint64_t size)
 {
-	struct block *b = object_alloc(sizeof(*b));
+	struct block *b = make(BLOCK_HOST, size);
 
-	b->device = BLOCK_HOST;
-	b->refs = 1;
-	b->id = next_id++;
-	b->size = size;
 	b->bytes = bytes;
 	b->borrowed = true;
-	b->fd = -1;
 	return b;
 }
 
@@ -86,7 +94,9 @@ void block_put(struct block *b)
 {
 	if (--b->refs)
 		return;
-	block_uncharge(b->device, b->size);
+	if (!b->uvm)
+		block_uncharge(b->device, b->size);
+	paging_forget(b);
 	if (b->bytes && !b->borrowed)
 		munmap(b->bytes, b->size);
 	if (b->fd >= 0)

@@ -27,6 +27,8 @@ struct block {
 	uint64_t handle;	/* of cuMemCreate, 0 for others or released */
 	unsigned accessible;	/* mappings with a right, for the alias limit */
 	CUmemAllocationProp prop;	/* of cuMemCreate */
+	struct uvm_page *uvm;	/* owned by paging.c; of managed memory */
+	struct seen *seen;	/* of paging.c, while a kernel runs */
 };
 
 #define BLOCK_FILL (2u << 20)
@@ -38,6 +40,8 @@ uint64_t block_used(int device);
 
 /* One reference, the caller's; OUT_OF_MEMORY when the device has no room. */
 CUresult block_create(int device, uint64_t size, struct block **out);
+/* Memory whose pages need not all be on the device, see paging.h. */
+struct block *block_create_managed(int device, uint64_t size);
 /* The program's own host memory, which must outlive the block. */
 struct block *block_borrow(void *bytes, uint64_t size);
 void block_get(struct block *b);

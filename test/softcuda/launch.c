@@ -17,6 +17,7 @@
 #include "test/softcuda/memory.h"
 #include "test/softcuda/module.h"
 #include "test/softcuda/occupancy.h"
+#include "test/softcuda/paging.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/stream.h"
 
@@ -34,6 +35,7 @@ struct launch {
 					 * to be compared once it has run */
 	size_t nr_used, cap_used;
 	struct map *last[2];		/* latest touched, by write */
+	bool paged;			/* accesses off the device count */
 	bool strayed;			/* said so already */
 };
 
@@ -97,6 +99,10 @@ static void touch(void *self, uint64_t address, uint64_t size, bool write)
 		n = m->address + m->size - address;
 		if (n > size)
 			n = size;
+		if (l->paged)
+			paging_touch(m->block, address - m->address, n, write);
+		if (!knobs.race)
+			continue;
 		if (memory_has_ends(m) && memory_reach_running(m, address) < n)
 			stray(l, address, write);
 		race_touch(&m->block->shadow, address - m->address, n, write,
@@ -145,11 +151,14 @@ static void fail(struct launch *l, enum ptx_status s,
 
 static uint64_t cost(const struct ptx_count *n)
 {
-	double memory = (double)(n->bytes_read + n->bytes_written)
-		/ knobs.hbm_gbps;
+	struct paging_cost off = paging_end();
+	double memory = (double)(n->bytes_read + n->bytes_written
+		- off.host_bytes) / knobs.hbm_gbps;
 	double work = (double)n->lane_instructions / knobs.lane_gips;
 
-	return (uint64_t)knobs.launch_ns
+	if ((double)off.link_ns > work)
+		work = (double)off.link_ns;
+	return (uint64_t)knobs.launch_ns + off.fault_ns
 		+ (uint64_t)(memory > work ? memory : work);
 }
 
@@ -159,7 +168,7 @@ static uint64_t start(struct op *op)
 	const struct ptx_memory memory = {
 		.self = l,
 		.translate = translate,
-		.touch = knobs.race ? touch : NULL,
+		.touch = knobs.race || paging_wanted() ? touch : NULL,
 		.print = print,
 	};
 	struct ptx_launch pl = {
@@ -175,6 +184,7 @@ static uint64_t start(struct op *op)
 
 	if (op->context->error)
 		return 0;
+	l->paged = paging_wanted();
 	memcpy(pl.grid, l->grid, sizeof(pl.grid));
 	memcpy(pl.block, l->block, sizeof(pl.block));
 	s = ptx_run(l->function->kernel, &pl, &count, &fault);

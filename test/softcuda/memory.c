@@ -15,6 +15,7 @@
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/mempool.h"
 #include "test/softcuda/object.h"
+#include "test/softcuda/paging.h"
 #include "test/softcuda/report.h"
 #include "test/softcuda/sim.h"
 
@@ -46,7 +47,9 @@ static struct map *make_region(struct context *ctx, uint64_t size,
 	struct region *r;
 	struct map *m;
 
-	if (block_create(ctx->device, size, &b))
+	if (knobs.uvm)
+		b = block_create_managed(ctx->device, size);
+	else if (block_create(ctx->device, size, &b))
 		return NULL;
 	r = space_reserve(size, 0, 0, kind);
 	if (!r) {
@@ -393,7 +396,8 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 			*total = knobs.memory;
 		if (free_bytes)
 			*free_bytes = knobs.memory
-				- block_used(c.context->device);
+				- block_used(c.context->device)
+				- paging_used(c.context->device);
 	}
 	return call_end(&c);
 }

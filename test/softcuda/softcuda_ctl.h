@@ -30,6 +30,9 @@ struct softcuda_stats {
 	uint64_t maps, unmaps, set_accesses;
 	uint64_t allocs, frees;
 	uint64_t syncs;			/* calls that waited for work */
+	uint64_t mapped_bytes;		/* host memory, by kernels' accesses */
+	uint64_t uvm_faults;		/* pages that faults were served in */
+	uint64_t uvm_in_bytes, uvm_out_bytes;	/* that moved for them */
 	uint64_t races;			/* reports by rule */
 	uint64_t reports;		/* all reports, races too */
 };
