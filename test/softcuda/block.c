@@ -72,8 +72,10 @@ struct block *block_create_managed(int device, uint64_t size)
 {
 	struct block *b = make(device, size);
 
-	paging_manage(b);
-	return b;
+	if (paging_manage(b))
+		return b;
+	free(b);
+	return NULL;
 }
 
 struct block *block_borrow(void *bytes, uint64_t size)

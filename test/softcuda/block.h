@@ -40,7 +40,7 @@ uint64_t block_used(int device);
 
 /* One reference, the caller's; OUT_OF_MEMORY when the device has no room. */
 CUresult block_create(int device, uint64_t size, struct block **out);
-/* Memory whose pages need not all be on the device, see paging.h. */
+/* Pages need not be on the device, see paging.h; NULL: no memory. */
 struct block *block_create_managed(int device, uint64_t size);
 /* The program's own host memory, which must outlive the block. */
 struct block *block_borrow(void *bytes, uint64_t size);

@@ -50,6 +50,8 @@ static struct map *make_region(struct context *ctx, uint64_t size,
 	if (knobs.uvm)
 		b = block_create_managed(ctx->device, size);
 	else if (block_create(ctx->device, size, &b))
+		b = NULL;
+	if (!b)
 		return NULL;
 	r = space_reserve(size, 0, 0, kind);
 	if (!r) {

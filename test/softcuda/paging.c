@@ -41,6 +41,7 @@
 #define UVM_LEAVES (UVM_PAGE / UVM_LEAF)
 #define DENSITY_PERCENT 51
 #define FAULT_NS 30000
+#define HOST_BYTES (16ull << 30)	/* for managed memory */
 
 /* Sets of leaves have one bit for each. */
 struct uvm_page {
@@ -62,6 +63,7 @@ struct seen {
 	struct seen *next;
 };
 
+static uint64_t managed;		/* bytes in all */
 static struct uvm_page *lru[DEVICE_MAX];
 static uint64_t used[DEVICE_MAX];
 static struct uvm_page *first_touched, *last_touched;
@@ -132,16 +134,20 @@ static uint64_t end_host(void)
 
 /* ---- managed pages ---- */
 
-void paging_manage(struct block *b)
+bool paging_manage(struct block *b)
 {
 	uint64_t nr = (b->size + UVM_PAGE - 1) / UVM_PAGE, i;
 
+	if (b->size > HOST_BYTES || managed > HOST_BYTES - b->size)
+		return false;
+	managed += b->size;
 	b->uvm = object_alloc(nr * sizeof(*b->uvm));
 	for (i = 0; i < nr; i++) {
 		b->uvm[i].block = b;
 		b->uvm[i].size = i + 1 < nr ? UVM_PAGE
 			: b->size - i * UVM_PAGE;
 	}
+	return true;
 }
 
 static void list_add(struct uvm_page *p)
@@ -165,6 +171,8 @@ void paging_forget(struct block *b)
 	for (i = 0; b->uvm && i * UVM_PAGE < b->size; i++)
 		if (b->uvm[i].listed)
 			list_remove(&b->uvm[i]);
+	if (b->uvm)
+		managed -= b->size;
 	free(b->uvm);
 	b->uvm = NULL;
 }

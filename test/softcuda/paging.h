@@ -30,8 +30,11 @@ struct paging_cost paging_end(void);
 /* A copy or memset writes or reads there; it moves no pages. */
 void paging_copy(struct block *b, uint64_t off, uint64_t size, bool write);
 
-/* The block's pages are managed: on the device as far as there is room. */
-void paging_manage(struct block *b);
+/*
+ * The block's pages are managed: on the device as far as there is room.  false:
+ * the host has none for so many.
+ */
+bool paging_manage(struct block *b);
 /* The block's bytes are gone. */
 void paging_forget(struct block *b);
 /* Bytes of managed pages on a device. */

@@ -208,8 +208,10 @@ END_TEST
 START_TEST(fresh)
 {
 	CUdeviceptr a = soft_alloc(2 * PAGE), b = soft_alloc(2 * PAGE);
+	CUdeviceptr c;
 	size_t left, total;
 
+	IS(cuMemAlloc_v2(&c, 17ull << 30), CUDA_ERROR_OUT_OF_MEMORY);
 	/* Nothing is there to be copied, but the pages have to be made. */
 	ck_assert_uint_eq(walked(a, PAGE, 2, 5), LAUNCH + 1 + 2 * FAULT);
 	OK(cuMemGetInfo_v2(&left, &total));
