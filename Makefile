@@ -108,6 +108,7 @@ STATE_SRCS := \
 	shim/observe_set.c \
 	shim/page_set.c \
 	shim/period.c \
+	shim/host.c \
 	shim/policy.c \
 	shim/pool.c \
 	shim/section.c \

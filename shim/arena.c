@@ -33,7 +33,8 @@ static struct {
 	uint8_t *base;		/* NULL until the first spill */
 	uint64_t capacity;
 	uint64_t pinned;	/* bytes registered, from base on */
-	uint64_t live;
+	uint64_t live;		/* with what is lent */
+	uint64_t lent;		/* pinned by others */
 	struct extent *free;	/* owned */
 	bool failed;		/* the driver refused to pin: no more tries */
 	bool pinning;		/* a thread is pinning, without the lock */
@@ -154,7 +155,7 @@ static CUresult segment_pin(uint8_t *at, uint64_t size)
  */
 static bool segment_add(void) REQUIRES(&arena_lock)
 {
-	uint64_t size = arena.capacity - arena.pinned;
+	uint64_t size = arena.capacity - arena.pinned - arena.lent;
 	uint8_t *at = arena.base + arena.pinned;
 	CUresult r;
 
@@ -276,7 +277,8 @@ void arena_reserve(uint64_t size)
 {
 	lock_acquire(&arena_lock);
 	if (arena_start())
-		while (arena.pinned - arena.live < size && segment_add())
+		while (arena.pinned + arena.lent - arena.live < size &&
+		       segment_add())
 			;
 	lock_release(&arena_lock);
 }
@@ -288,6 +290,35 @@ void arena_free(uint64_t offset, size_t size)
 	lock_acquire(&arena_lock);
 	free_add(offset, need);
 	arena.live -= need;
+	stat_set(arena_live, arena.live);
+	lock_release(&arena_lock);
+}
+
+bool arena_lend(uint64_t size)
+{
+	uint64_t taken;
+	bool ok;
+
+	lock_acquire(&arena_lock);
+	ok = arena_start();
+	taken = arena.pinned + arena.lent;
+	if (arena.pinning)
+		taken += ARENA_SEGMENT;
+	ok = ok && taken <= arena.capacity && size <= arena.capacity - taken;
+	if (ok) {
+		arena.lent += size;
+		arena.live += size;
+		stat_set(arena_live, arena.live);
+	}
+	lock_release(&arena_lock);
+	return ok;
+}
+
+void arena_return(uint64_t size)
+{
+	lock_acquire(&arena_lock);
+	arena.lent -= size;
+	arena.live -= size;
 	stat_set(arena_live, arena.live);
 	lock_release(&arena_lock);
 }
@@ -326,7 +357,8 @@ uint64_t arena_room(void)
 	if (arena.base == NULL)
 		n = arena.failed ? 0 : capacity_choose();
 	else
-		n = (arena.failed ? arena.pinned : arena.capacity) - arena.live;
+		n = (arena.failed ? arena.pinned + arena.lent :
+			arena.capacity) - arena.live;
 	lock_release(&arena_lock);
 	return n;
 }

@@ -31,6 +31,12 @@ void arena_free(uint64_t offset, size_t size);
  * state held calls this before it takes that lock.
  */
 void arena_reserve(uint64_t size);
+/*
+ * `size` bytes of the capacity for pinned memory that the caller makes himself;
+ * false: there are not so many left.
+ */
+bool arena_lend(uint64_t size);
+void arena_return(uint64_t size);
 /* Whether a copy may not run from below `offset` to above it. */
 static inline bool arena_border(uint64_t offset)
 {

@@ -35,6 +35,7 @@ enum conf_policy {
 	POLICY_ON_DEMAND,
 	POLICY_LRU,
 	POLICY_FIRST_FIT,
+	POLICY_ZERO_COPY,
 };
 enum conf_guard { GUARD_AUTO, GUARD_CAREFUL, GUARD_FAST };
 enum conf_verify { CONF_VERIFY_ALWAYS, CONF_VERIFY_OFF };

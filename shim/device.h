@@ -23,14 +23,13 @@
 #define PAGE_NONE UINT32_MAX
 
 /*
- * Where a page's bytes live.  HOST (mapped host memory at the same address)
- * has its number reserved; nothing makes such pages yet.
+ * Where a page's bytes live.
  */
 enum page_tier {
 	TIER_NONE = 0,		/* no allocation here */
 	TIER_RESIDENT = 1,	/* mapped to a chunk of its own */
 	TIER_STREAMED = 2,	/* passes through the pool */
-	TIER_HOST = 3,
+	TIER_HOST = 3,		/* mapped to host memory, for good */
 };
 
 /*
@@ -66,6 +65,7 @@ struct device {
 	struct lock pool_lock;	/* pages, chunks, slots */
 	pthread_cond_t pool_cond;
 	struct chunks *chunks;	/* owned by chunk.c */
+	struct hosts *hosts;	/* owned by host.c; NULL: no host tier */
 	struct phase *phase;	/* owned by phase.c; atomic, set once */
 	struct tenancy *tenancy;/* owned by tenancy.c */
 	/*
@@ -84,13 +84,14 @@ enum page_state {
 };
 
 struct page {
-	uint32_t chunk;		/* resident: index of its chunk */
+	uint32_t chunk;		/* resident: its chunk; host: host.c's index */
 	uint32_t slot;		/* streamed and present or coming: pool slot */
 	uint64_t arena;		/* arena offset, ARENA_NONE: no place there */
 	uint32_t len;		/* bytes of the allocation in this page */
 	uint8_t state;		/* enum page_state */
 	bool defined;		/* something has been written here */
 	bool launched;		/* some launch has named it */
+	bool host;		/* in the host tier, until it is dropped */
 	bool fixed;		/* resident for good: others hold its address */
 	uint8_t uploaded;	/* atomic; the host has written here */
 	uint32_t unit;		/* of the schedule, or PAGE_NONE */

@@ -82,7 +82,7 @@ static CUresult fix_page(struct page_set *s, uint32_t page)
 	uint32_t chunk;
 	CUresult r;
 
-	if (page_tier(d, page) == TIER_RESIDENT)
+	if (page_tier(d, page) != TIER_STREAMED)
 		return CUDA_SUCCESS;
 	chunk = chunk_find(d, s);
 	if (chunk == CHUNK_NONE)

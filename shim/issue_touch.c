@@ -54,8 +54,9 @@ static bool at_rest(const struct page_set *s)
 {
 	for_each_page(s, r, page) {
 		uint64_t word = device_word(s->device, page);
+		uint64_t tier = word & PAGE_TIER_MASK;
 
-		if ((word & PAGE_TIER_MASK) != TIER_RESIDENT ||
+		if ((tier != TIER_RESIDENT && tier != TIER_HOST) ||
 		    (word & PAGE_LEAVING) != 0)
 			return false;
 	}

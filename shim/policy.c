@@ -2,9 +2,12 @@
 /*
  * Layouts without a plan, one for each policy: who stays on the GPU, how large
  * the pool is, which tenant makes way.  They are also what plans are measured
- * against.  Called by tenancy.c and pool.c, with pool_lock held.
+ * against.  The functions of layouts
+ * are called with pool_lock held.
  */
 #include "shim/conf.h"
+#include "shim/host.h"
+#include "shim/log.h"
 #include "shim/pool_int.h"
 
 /* The program's wish, or `otherwise`. */
@@ -75,13 +78,38 @@ static const struct layout layout_lru = {
 	.order = ORDER_LRU,
 };
 
-const struct layout *policy_layout(void)
+/* ---- host memory in place ---- */
+
+/* For residents that had to make way for the program's own allocations. */
+static const struct layout layout_zero_copy = {
+	.name = "zero copy",
+	.pool_bytes = first_fit_pool,
+	.slot_of = any_slot,
+	.stays = stays,
+	.order = ORDER_RING,
+	.host = true,
+};
+
+static const struct layout *zero_copy(struct device *d)
+{
+	const char *why = host_start(d);
+
+	if (why == NULL)
+		return &layout_zero_copy;
+	log_warn("device %d cannot do policy = zero-copy: %s; data is moved on "
+		"demand", d->ordinal, why);
+	return &layout_on_demand;
+}
+
+const struct layout *policy_layout(struct device *d)
 {
 	switch ((enum conf_policy)conf.policy) {
 	case POLICY_LRU:
 		return &layout_lru;
 	case POLICY_FIRST_FIT:
 		return &layout_first_fit;
+	case POLICY_ZERO_COPY:
+		return zero_copy(d);
 	case POLICY_PLAN:
 	case POLICY_ON_DEMAND:
 		break;

@@ -15,6 +15,7 @@
 #include "shim/arena.h"
 #include "shim/chunk.h"
 #include "shim/conf.h"
+#include "shim/host.h"
 #include "shim/log.h"
 #include "shim/schedule.h"
 #include "shim/stats.h"
@@ -40,7 +41,7 @@ int tenancy_start(struct device *d)
 		return -ENOMEM;
 	}
 	t->slots = slots;
-	t->layout = policy_layout();
+	t->layout = policy_layout(d);
 	t->oldest = t->newest = PAGE_NONE;
 	__atomic_store_n(&d->tenancy, t, __ATOMIC_RELEASE);
 	return 0;
@@ -126,6 +127,40 @@ static uint32_t back_resident(struct device *d, struct alloc *a,
 		chunk_recycle(d, chunks[i]);
 	lock_release(&d->pool_lock);
 	return 0;
+}
+
+/*
+ * Host memory for pages [from, nr), mapped; their indices go where the chunks
+ * of the others are.
+ */
+static bool back_host(struct device *d, struct alloc *a, uint32_t from,
+	uint32_t *indices)
+{
+	uint32_t want = a->nr_pages - from, n;
+	CUmemGenericAllocationHandle *handles = malloc(want * sizeof(*handles));
+	char budget[16];
+	bool ok;
+
+	if (handles == NULL)
+		return false;
+	log_once(LOG_INFO, "the GPU budget of %s is full: kernels reach data "
+		"in host memory from here on", conf_size_text(d->budget,
+		budget, sizeof(budget)));
+	lock_acquire(&d->pool_lock);
+	n = host_take(d, want, indices + from);
+	lock_release(&d->pool_lock);
+	for (uint32_t i = 0; i < n; i++)
+		handles[i] = host_handle(d, indices[from + i]);
+	ok = n == want && device_map(d, device_address(d, a->first + from),
+		want, handles) == CUDA_SUCCESS;
+	free(handles);
+	if (ok)
+		return true;
+	lock_acquire(&d->pool_lock);
+	for (uint32_t i = 0; i < n; i++)
+		host_give(d, indices[from + i]);
+	lock_release(&d->pool_lock);
+	return false;
 }
 
 static void arena_undo(struct device *d, struct alloc *a, uint32_t from,
@@ -222,12 +257,15 @@ static void back_finish(struct device *d, struct alloc *a,
 	const uint32_t *chunks, uint32_t nr_mapped)
 {
 	struct tenancy *t = d->tenancy;
+	bool host = t->layout->host;
+	enum page_tier rest = host ? TIER_HOST : TIER_STREAMED;
 	struct alloc *owner = alloc_of_word(d, page_word(a, TIER_STREAMED));
 
 	device_reach_changed(d);
 	lock_acquire(&d->pool_lock);
 	/* Of a reservation only a part may be backed, so this is a sum. */
-	alloc_unsettle(d, owner, a->nr_pages - nr_mapped);
+	if (!host)
+		alloc_unsettle(d, owner, a->nr_pages - nr_mapped);
 	for (uint32_t i = 0; i < a->nr_pages; i++) {
 		struct page *p = &d->pages[a->first + i];
 
@@ -235,12 +273,16 @@ static void back_finish(struct device *d, struct alloc *a,
 			p->chunk = chunks[i];
 			p->state = PAGE_PRESENT;
 			resident_add(d, a->first + i);
+		} else if (host) {
+			p->chunk = chunks[i];
+			p->state = PAGE_PRESENT;
+			p->host = true;
 		} else {
 			t->nr_streamed++;
 			stat_add(streamed_bytes, d->page_size);
 		}
 		page_word_set(d, a->first + i, page_word(a, i < nr_mapped ?
-			TIER_RESIDENT : TIER_STREAMED));
+			TIER_RESIDENT : rest));
 	}
 	lock_release(&d->pool_lock);
 }
@@ -295,6 +337,7 @@ static bool back_spill(struct device *d, struct alloc *a, uint32_t *n,
 CUresult tenancy_back(struct device *d, struct alloc *a)
 {
 	uint32_t *chunks = malloc(a->nr_pages * sizeof(*chunks));
+	bool host = d->tenancy->layout->host;
 	uint32_t n;
 	CUresult r;
 
@@ -306,11 +349,12 @@ CUresult tenancy_back(struct device *d, struct alloc *a)
 	for (uint32_t i = 0; i < a->nr_pages; i++)
 		page_init(d, a, i);
 	lock_release(&d->pool_lock);
-	if (!fits(d, a))
+	if (!host && !fits(d, a))
 		first_spill(d, true);
 	n = back_resident(d, a, chunks, &r);
 	if (r == CUDA_SUCCESS && n < a->nr_pages &&
-	    !back_spill(d, a, &n, chunks)) {
+	    !(host ? back_host(d, a, n, chunks) :
+	      back_spill(d, a, &n, chunks))) {
 		back_undo(d, a, 0, n, chunks);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -431,7 +475,11 @@ void drop_page(struct device *d, uint32_t page, bool lost)
 	struct tenancy *t = d->tenancy;
 	struct page *p = &d->pages[page];
 
-	if (p->chunk != CHUNK_NONE) {
+	if (p->host) {
+		if (!lost)	/* it is still mapped somewhere */
+			host_give(d, p->chunk);
+		p->host = false;
+	} else if (p->chunk != CHUNK_NONE) {
 		if (!lost)
 			chunk_recycle(d, p->chunk);
 		else		/* it is still mapped somewhere */

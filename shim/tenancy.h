@@ -49,11 +49,16 @@ struct layout {
 	/* Whether a missing page may take a chunk of its own, if one is free. */
 	bool (*stays)(const struct device *d, uint32_t page);
 	enum layout_order order;
+	/* New pages that find no chunk go to the host tier. */
+	bool host;
 };
 
 extern const struct layout layout_on_demand;
-/* That of the configured policy, while no plan is in force. */
-const struct layout *policy_layout(void);
+/*
+ * That of the configured policy, while no plan is in force.  Before the device
+ * has any page; a context is current.
+ */
+const struct layout *policy_layout(struct device *d);
 
 /* 0 or -ENOMEM; after chunk_start and alloc_start. */
 int tenancy_start(struct device *d) WARN_UNUSED;

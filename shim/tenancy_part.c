@@ -12,6 +12,7 @@
 #include "shim/api_table.h"
 #include "shim/arena.h"
 #include "shim/chunk.h"
+#include "shim/host.h"
 #include "shim/log.h"
 #include "shim/mover.h"
 #include "shim/schedule.h"
@@ -43,9 +44,10 @@ static void page_hold(struct device *d, struct alloc *owner, uint32_t page)
 {
 	struct page *p = &d->pages[page];
 
-	if (page_tier(d, page) == TIER_RESIDENT) {
+	if (page_tier(d, page) != TIER_STREAMED) {
 		/* Nobody may choose it to leave. */
-		resident_remove(d, page);
+		if (!p->host)
+			resident_remove(d, page);
 		alloc_unsettle(d, owner, 1);
 		page_word_set(d, page, device_word(d, page) | PAGE_LEAVING);
 		return;
@@ -60,8 +62,9 @@ static void page_unhold(struct device *d, struct alloc *owner, uint32_t page)
 {
 	struct page *p = &d->pages[page];
 
-	if (page_tier(d, page) == TIER_RESIDENT) {
-		resident_add(d, page);
+	if (page_tier(d, page) != TIER_STREAMED) {
+		if (!p->host)
+			resident_add(d, page);
 		page_word_set(d, page, device_word(d, page) &
 			~(uint64_t)PAGE_LEAVING);
 		alloc_settle(d, owner, 1);
@@ -131,15 +134,22 @@ CUresult tenancy_hold(struct device *d, const struct alloc *part)
 
 /* ---- what is mapped where ---- */
 
-/* The chunk that a held page is mapped to, or CHUNK_NONE. */
+/* The chunk that a held page is mapped to, or host.c's index, or CHUNK_NONE. */
 static uint32_t held_chunk(const struct device *d, uint32_t page)
 {
 	const struct page *p = &d->pages[page];
 
-	if (page_tier(d, page) == TIER_RESIDENT)
+	if (page_tier(d, page) != TIER_STREAMED)
 		return p->chunk;
 	return p->slot == SLOT_NONE ? CHUNK_NONE :
 		d->tenancy->slots[p->slot].chunk;
+}
+
+static CUmemGenericAllocationHandle held_handle(const struct device *d,
+	uint32_t page)
+{
+	return d->pages[page].host ? host_handle(d, d->pages[page].chunk) :
+		chunk_handle(d, held_chunk(d, page));
 }
 
 /* The next mapped pages of the part from *i on: how many, 0 for none. */
@@ -186,8 +196,7 @@ static CUresult map_runs(struct device *d, const struct alloc *part,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (i = 0; (n = mapped_run(d, part, &i)) > 0; i += n) {
 		for (uint32_t k = 0; k < n; k++)
-			handles[k] = chunk_handle(d,
-				held_chunk(d, part->first + i + k));
+			handles[k] = held_handle(d, part->first + i + k);
 		r = device_map(d, at + ((uint64_t)i << d->page_shift), n,
 			handles);
 		if (r != CUDA_SUCCESS)
@@ -230,6 +239,8 @@ static void page_move(struct device *d, uint32_t from, uint32_t to,
 	memset(&d->pages[from], 0, sizeof(d->pages[from]));
 	if (tier == TIER_RESIDENT) {
 		resident_add(d, to);
+	} else if (tier == TIER_HOST) {
+		p->state = PAGE_PRESENT;
 	} else if (p->slot != SLOT_NONE) {
 		d->tenancy->slots[p->slot].page = to;
 		d->tenancy->slots[p->slot].busy = false;
@@ -277,7 +288,7 @@ CUresult tenancy_move(struct device *d, const struct alloc *part,
 		return r;
 	lock_acquire(&d->pool_lock);
 	for (uint32_t i = 0; i < part->nr_pages; i++)
-		streamed += page_tier(d, part->first + i) != TIER_RESIDENT;
+		streamed += page_tier(d, part->first + i) == TIER_STREAMED;
 	alloc_unsettle(d, to_owner, streamed);
 	for (uint32_t i = 0; i < part->nr_pages; i++)
 		page_move(d, part->first + i, to->first + i, from_owner,

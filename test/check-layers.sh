@@ -21,6 +21,7 @@ device
 context
 chunk
 arena
+host
 alloc
 kernarg
 =outfile trace

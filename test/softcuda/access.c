@@ -24,7 +24,8 @@ struct map *access_find(uint64_t address)
 
 /*
  * The driver copies between plain allocations of any devices; mapped memory
- * needs a right, the context's device's or that of the memory's own device.
+ * needs a right, the context's device's or that of the memory's own device;
+ * host memory is nobody's own, so any device's will do.
  */
 unsigned access_by_copy(const struct map *m, const struct context *ctx)
 {
@@ -34,6 +35,9 @@ unsigned access_by_copy(const struct map *m, const struct context *ctx)
 		access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	else if (m->block->device >= 0)
 		access |= m->access[m->block->device];
+	else
+		for (int i = 0; m->region && i < DEVICE_MAX; i++)
+			access |= m->access[i];
 	return access;
 }
 

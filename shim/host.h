@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host memory that the GPU reaches at the very addresses of the window: one
+ * driver handle a page, like chunks, and as much of it as the arena leaves.
+ * Guarded by the device's pool_lock unless a function says otherwise.
+ */
+#ifndef BALLAST_HOST_H
+#define BALLAST_HOST_H
+
+#include <stdint.h>
+
+#include "shim/compiler.h"
+#include "shim/device.h"
+
+/*
+ * Whether the device can do that; tried out before it holds any page.  NULL:
+ * it can; or why not.  A context is current.
+ */
+const char *host_start(struct device *d);
+
+/* Up to `want` handles into out[]; returns how many.  After host_start(). */
+uint32_t host_take(struct device *d, uint32_t want, uint32_t *out)
+	REQUIRES(&d->pool_lock);
+/* It is mapped nowhere. */
+void host_give(struct device *d, uint32_t index) REQUIRES(&d->pool_lock);
+/* Needs no lock for one that the caller owns. */
+CUmemGenericAllocationHandle host_handle(const struct device *d,
+	uint32_t index);
+
+#endif
