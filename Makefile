@@ -637,8 +637,11 @@ $(B)/bench/bench_plan: $(call obj,test/bench/bench_plan.c \
 
 bench: $(B)/bench/bench_launch $(B)/bench/bench_lookup \
 		$(B)/bench/bench_plan $(B)/bench/bench_ptx \
-		$(B)/bench/bench_threads $(B)/libballast.so
-	$(Q)B=$(B) test/bench/run.sh
+		$(B)/bench/bench_threads $(B)/libballast.so $(B)/ballast \
+		$(B)/softcuda/libcuda.so.1 \
+		$(B)/e2e/decoder $(B)/e2e/layers $(B)/e2e/loop
+	$(Q)B=$(B) test/bench/run.sh; r=$$?; \
+		B=$(B) test/bench/policies.sh && exit $$r
 
 # ---- the fuzzers ---------------------------------------------------------------
 
