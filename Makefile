@@ -4,7 +4,8 @@
 #
 #   make [all]       the library, the launcher, the software driver, the tests
 #   make demo        the demonstration, without a GPU
-#   make check       every test; CC=clang and SAN=address|undefined|thread too
+#   make check       every test; CC=clang, SAN=address|undefined|thread and
+#                    LOCK_DEBUG=1 (locks know their order) too
 #   make soak        every failure, the long matrices
 #   make bench       the measurements, also as build/bench.jsonl
 #   make fuzz        broken profiles and plans, 20 s each (clang)
@@ -28,13 +29,14 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 SAN ?=
+comma := ,
 ifneq ($(filter-out address undefined thread,$(SAN)),)
 $(error SAN must be address, undefined or thread)
 endif
 MUTANT ?=
 
 CCNAME := $(notdir $(firstword $(CC)))
-VARIANT := $(CCNAME)$(if $(SAN),-$(SAN))$(if $(MUTANT),-mutant$(MUTANT))
+VARIANT := $(CCNAME)$(if $(SAN),-$(SAN))$(if $(LOCK_DEBUG),-locks)$(if $(MUTANT),-mutant$(MUTANT))
 # The default variant's results lie directly below build/.
 B := build$(if $(filter-out gcc,$(VARIANT)),/$(VARIANT))
 O := build/obj/$(VARIANT)
@@ -53,13 +55,11 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 -I. -fPIC -fvisibility=hidden -fno-common \
 	-fno-strict-aliasing -fno-math-errno -D_GNU_SOURCE $(WARN) $(CFLAGS) \
 	$(if $(WERROR),-Werror) $(if $(MUTANT),-DMUTANT=$(MUTANT)) \
-	$(if $(SAN)$(MUTANT),-DLOCK_DEBUG) $(if $(SAN),-DSAN_BUILD)
-ifeq ($(SAN),undefined)
-ALL_CFLAGS += -fsanitize=undefined -fno-sanitize-recover=all
-else ifneq ($(SAN),)
-ALL_CFLAGS += -fsanitize=$(SAN)
-endif
-LD_SAN := $(if $(SAN),-fsanitize=$(SAN))
+	$(if $(SAN)$(MUTANT)$(LOCK_DEBUG),-DLOCK_DEBUG) $(if $(SAN),-DSAN_BUILD)
+# The address variant looks for undefined behaviour too: one build less.
+SANITIZERS := $(if $(filter address,$(SAN)),address$(comma)undefined,$(SAN))
+LD_SAN := $(if $(SAN),-fsanitize=$(SANITIZERS))
+ALL_CFLAGS += $(LD_SAN) $(if $(findstring undefined,$(SANITIZERS)),-fno-sanitize-recover=all)
 ifeq ($(CCNAME),clang)
 ALL_CFLAGS += -Wthread-safety
 endif
@@ -752,7 +752,7 @@ $(D)/own-exports/libcuda.so.1: \
 # Libraries with one rule of tenancy taken out, for test/check-preempt.sh.
 MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast.so,1 2))
 build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
-	$(Q)$(MAKE) --no-print-directory MUTANT=$* $@
+	$(Q)$(MAKE) --no-print-directory LOCK_DEBUG= MUTANT=$* $@
 
 # The failure sweep: who runs the programs, and who makes allocations fail.
 SOAK := $(B)/soak/sweep $(B)/soak/failalloc.so

@@ -330,16 +330,15 @@ static void pool_dissolve(struct device *d)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
-/* A pool that is all there is gives up `want` slots. */
-static void pool_shrink(struct device *d, uint32_t want)
+/* A pool that is all there is gives up `want` slots; c copies, if any does. */
+static void pool_shrink(struct device *d, struct context *c, uint32_t want)
 	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
-	struct context *c = context_current();
 	CUresult r;
 
 	if (t->layout->order != ORDER_LRU || t->demoting || t->growing ||
-	    c == NULL || !context_ready(c))
+	    c == NULL)
 		return;
 	r = pool_empty(d, c, t->nr_slots > want ? t->nr_slots - want : 0);
 	if (r != CUDA_SUCCESS)
@@ -352,9 +351,13 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 		d->page_shift);
 	uint32_t *chunks = malloc(want * sizeof(*chunks));
 	uint32_t got, given, most, floor = alloc_largest(d);
+	struct context *c = context_current();
 
 	if (chunks == NULL)
 		return 0;
+	/* It asks the driver, so before the lock is taken. */
+	if (c != NULL && !context_ready(c))
+		c = NULL;
 	lock_acquire(&d->pool_lock);
 	/*
 	 * What one call of the program needs at once must stay possible.  An
@@ -376,7 +379,7 @@ uint64_t tenancy_reclaim(struct device *d, uint64_t bytes)
 			chunk_recycle(d, chunks[i]);
 	}
 	if (chunk_nr_idle(d) < want)
-		pool_shrink(d, want - chunk_nr_idle(d));
+		pool_shrink(d, c, want - chunk_nr_idle(d));
 	given = chunk_surrender(d, want);
 	lock_release(&d->pool_lock);
 	free(chunks);

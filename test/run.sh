@@ -110,6 +110,9 @@ if [ ! -s "$tmp/list" ]; then
 	exit 1
 fi
 
+E2E_PLAIN=$tmp/plain
+mkdir "$E2E_PLAIN"
+export E2E_PLAIN
 xargs -P "$JOBS" -n 1 "$0" --one "$tmp" <"$tmp/list"
 
 passed=0
