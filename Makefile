@@ -111,6 +111,7 @@ STATE_SRCS := \
 	shim/host.c \
 	shim/policy.c \
 	shim/pool.c \
+	shim/pool_place.c \
 	shim/section.c \
 	shim/convert.c \
 	shim/gauge.c \

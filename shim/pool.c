@@ -25,12 +25,6 @@
 
 /* ---- deciding ---- */
 
-/* A hole of a reservation, or freed since the set was made. */
-static bool is_gone(const struct device *d, uint32_t page)
-{
-	return page_tier(d, page) == TIER_NONE;
-}
-
 static bool in_hands(const struct device *d, uint32_t page)
 {
 	return d->pages[page].state == PAGE_MOVING ||
@@ -47,7 +41,7 @@ static bool set_stamp(struct device *d, struct page_set *s,
 
 	*nr_missing = 0;
 	for_each_page(s, r, page) {
-		if (is_gone(d, page))
+		if (page_gone(d, page))
 			continue;
 		d->pages[page].stamp = stamp;
 		if (in_hands(d, page))
@@ -57,182 +51,6 @@ static bool set_stamp(struct device *d, struct page_set *s,
 			++*nr_missing;
 	}
 	return quiet;
-}
-
-static bool slot_usable(const struct device *d, uint32_t i)
-{
-	const struct tenancy *t = d->tenancy;
-	const struct slot *slot = &t->slots[i];
-
-	if (slot->busy || slot->pins > 0)
-		return false;
-	return slot->page == PAGE_NONE ||
-		(d->pages[slot->page].stamp != t->stamp &&
-		 slot_open_unit(d, slot) == NULL);
-}
-
-/*
- * A unit that has to be closed before the set can have the slots it needs, or
- * NULL.  Of several the one that the program comes to last.
- */
-static struct unit *unit_in_way(const struct device *d, const struct jobs *jobs)
-	REQUIRES(&d->pool_lock)
-{
-	const struct tenancy *t = d->tenancy;
-	struct unit *u, *far = NULL;
-	uint32_t free = 0, any = 0;
-
-	if (t->schedule == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < jobs->nr; i++) {
-		uint32_t want = t->layout->slot_of(d, jobs->at[i].page);
-
-		if (want == SLOT_ANY || want >= t->nr_slots) {
-			any++;
-			continue;
-		}
-		u = slot_open_unit(d, &t->slots[want]);
-		if (u != NULL && d->pages[t->slots[want].page].stamp !=
-		    t->stamp)
-			return u;
-	}
-	for (uint32_t i = 0; i < t->nr_slots && free < any; i++) {
-		if (slot_usable(d, i)) {
-			free++;
-			continue;
-		}
-		u = slot_open_unit(d, &t->slots[i]);
-		if (u != NULL && d->pages[t->slots[i].page].stamp != t->stamp &&
-		    t->slots[i].pins == 0 && (far == NULL ||
-		    schedule_distance(t->schedule, u) >
-		    schedule_distance(t->schedule, far)))
-			far = u;
-	}
-	return free < any ? far : NULL;
-}
-
-/* With host functions about, a reader may never finish without us. */
-static bool slot_waits(const struct slot *slot)
-{
-	if (!context_has_host_functions())
-		return false;
-	for (uint32_t i = 0; i < slot->nr_readers; i++)
-		if (!event_query(slot->readers[i].event))
-			return true;
-	return false;
-}
-
-/* An empty slot, or that of the page which sets have not named for longest. */
-static uint32_t lru_next(const struct device *d)
-{
-	const struct tenancy *t = d->tenancy;
-	uint32_t best[2] = { SLOT_NONE, SLOT_NONE }, most[2] = { 0, 0 };
-
-	for (uint32_t i = 0; i < t->nr_slots; i++) {
-		uint32_t page = t->slots[i].page, age = UINT32_MAX;
-		bool waits;
-
-		if (!slot_usable(d, i))
-			continue;
-		if (page != PAGE_NONE)
-			age = t->stamp - d->pages[page].stamp;
-		waits = slot_waits(&t->slots[i]);
-		if (age > most[waits]) {
-			most[waits] = age;
-			best[waits] = i;
-		}
-	}
-	return best[false] != SLOT_NONE ? best[false] : best[true];
-}
-
-/*
- * The next slot of the ring.  A tenant that was hit since the hand last came
- * by is passed over once: what every layer uses stays, what a cycle uses once
- * goes in order.
- */
-static uint32_t ring_next(struct device *d)
-{
-	struct tenancy *t = d->tenancy;
-	bool second = t->layout->order == ORDER_SECOND_CHANCE;
-
-	if (t->layout->order == ORDER_LRU)
-		return lru_next(d);
-	for (uint32_t k = 0; k < 2 * t->nr_slots; k++) {
-		uint32_t i = t->hand;
-
-		t->hand = (i + 1) % t->nr_slots;
-		if (!slot_usable(d, i))
-			continue;
-		if (k < t->nr_slots && slot_waits(&t->slots[i]))
-			continue;
-		if (second && t->slots[i].used && k < t->nr_slots) {
-			t->slots[i].used = false;
-			continue;
-		}
-		return i;
-	}
-	return SLOT_NONE;
-}
-
-static bool job_place(struct device *d, struct job *j)
-	REQUIRES(&d->pool_lock)
-{
-	struct tenancy *t = d->tenancy;
-	uint32_t want;
-
-	j->slot = SLOT_NONE;
-	j->chunk = CHUNK_NONE;
-	j->old = PAGE_NONE;
-	if (t->nr_slots >= pool_target(d) && !t->demoting &&
-	    t->layout->stays(d, j->page) && chunk_nr_available(d) > 0 &&
-	    chunk_take(d, 1, &j->chunk) == 1)
-		return true;
-	want = t->layout->slot_of(d, j->page);
-	if (want == SLOT_ANY)
-		want = ring_next(d);
-	else if (want >= t->nr_slots || !slot_usable(d, want))
-		want = ring_next(d);	/* another page of the set has it */
-	if (want == SLOT_NONE)
-		return false;
-	j->slot = want;
-	j->chunk = t->slots[want].chunk;
-	t->slots[want].busy = true;
-	return true;
-}
-
-/* Picks a place for each job; how many got none (then none keeps one). */
-static uint32_t jobs_place(struct device *d, struct jobs *jobs)
-	REQUIRES(&d->pool_lock)
-{
-	uint32_t i, lack;
-
-	for (i = 0; i < jobs->nr; i++)
-		if (!job_place(d, &jobs->at[i]))
-			break;
-	lack = jobs->nr - i;
-	while (lack > 0 && i-- > 0) {
-		struct job *j = &jobs->at[i];
-
-		if (j->slot == SLOT_NONE)
-			chunk_recycle(d, j->chunk);
-		else
-			d->tenancy->slots[j->slot].busy = false;
-	}
-	return lack;
-}
-
-/* Slots that will be usable once other threads are done with them. */
-static uint32_t slots_held(const struct device *d)
-{
-	const struct tenancy *t = d->tenancy;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < t->nr_slots; i++)
-		if (t->slots[i].busy || (t->slots[i].pins > 0 &&
-		    (t->slots[i].page == PAGE_NONE ||
-		     d->pages[t->slots[i].page].stamp != t->stamp)))
-			n++;
-	return n;
 }
 
 static void pin(struct device *d, struct page_set *s, uint32_t slot)
@@ -253,6 +71,23 @@ void unpin_all(struct device *d, struct page_set *s)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
+void job_take(struct device *d, struct job *j, struct slot *slot)
+{
+	j->old = slot->page;
+	j->save = slot_must_save(d, slot);
+	j->dirty = slot->dirty;
+	j->touched = slot->touched;
+	j->used = slot->used;
+	j->readers = slot->readers;
+	j->nr_readers = slot->nr_readers;
+	j->before = slot->ready;
+	slot->readers = NULL;
+	slot->nr_readers = slot->max_readers = 0;
+	slot->ready = NULL;
+	if (j->old != PAGE_NONE)
+		d->pages[j->old].state = PAGE_MOVING;
+}
+
 /* From here on the pages are this thread's until jobs_finish(). */
 void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 	REQUIRES(&d->pool_lock)
@@ -270,28 +105,16 @@ void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 			continue;
 		slot = &t->slots[j->slot];
 		pin(d, s, j->slot);
-		j->old = slot->page;
-		j->save = slot_must_save(d, slot);
-		j->dirty = slot->dirty;
-		j->touched = slot->touched;
-		j->used = slot->used;
+		job_take(d, j, slot);
 		j->keep = j->old != PAGE_NONE &&
 			d->pages[j->old].alias == j->slot &&
 			t->schedule != NULL && !t->schedule->ending;
 		j->aliased = d->pages[j->page].alias == j->slot;
 		if (j->old != PAGE_NONE)
 			unit_page_gone(d, j->old, j->slot);
-		j->readers = slot->readers;
-		j->nr_readers = slot->nr_readers;
-		j->before = slot->ready;
-		slot->readers = NULL;
-		slot->nr_readers = slot->max_readers = 0;
-		slot->ready = NULL;
 		slot->page = j->page;
 		slot->dirty = slot->touched = slot->used = false;
 		d->pages[j->page].slot = j->slot;
-		if (j->old != PAGE_NONE)
-			d->pages[j->old].state = PAGE_MOVING;
 	}
 }
 
@@ -352,9 +175,7 @@ void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
-/* The slot's old tenant is still mapped: all is as it was before. */
-static void slot_restore(struct device *d, struct job *j)
-	REQUIRES(&d->pool_lock)
+void job_give_back(struct device *d, struct job *j)
 {
 	struct slot *slot = &d->tenancy->slots[j->slot];
 
@@ -370,6 +191,15 @@ static void slot_restore(struct device *d, struct job *j)
 	j->readers = NULL;
 	j->nr_readers = 0;
 	j->before = NULL;
+}
+
+void job_leave_behind(struct device *d, const struct job *j)
+{
+	struct event *saved = d->pages[j->old].saved;
+
+	old_leaves(d, j);
+	if (saved != NULL)
+		d->tenancy->slots[j->slot].ready = event_get(saved);
 }
 
 /*
@@ -398,12 +228,9 @@ void jobs_fail(struct device *d, struct jobs *jobs)
 		slot->page = PAGE_NONE;
 		if (j->old != PAGE_NONE && !j->unmapped &&
 		    !(j->keep && jobs->copying)) {
-			slot_restore(d, j);
+			job_give_back(d, j);
 		} else if (j->old != PAGE_NONE) {
-			old_leaves(d, j);
-			if (d->pages[j->old].saved != NULL)
-				slot->ready = event_get(
-					d->pages[j->old].saved);
+			job_leave_behind(d, j);
 		}
 		slot->busy = false;
 	}
@@ -555,7 +382,7 @@ static CUresult decide(struct device *d, struct page_set *s, struct jobs *jobs)
 	for_each_page(s, r, page) {
 		struct page *p = &d->pages[page];
 
-		if (!is_gone(d, page) && p->state == PAGE_PRESENT &&
+		if (!page_gone(d, page) && p->state == PAGE_PRESENT &&
 		    p->slot != SLOT_NONE) {
 			pin(d, s, p->slot);
 			t->slots[p->slot].used = true;
@@ -577,7 +404,7 @@ static bool settle(struct device *d, struct page_set *s,
 
 	/* Whoever was resident may have left, or be leaving. */
 	for_each_page(s, r, page)
-		if (!is_gone(d, page) &&
+		if (!page_gone(d, page) &&
 		    (d->pages[page].state != PAGE_PRESENT || in_hands(d, page)))
 			return false;
 	*n = 0;
@@ -585,7 +412,7 @@ static bool settle(struct device *d, struct page_set *s,
 		struct page *p = &d->pages[page];
 		struct slot *slot;
 
-		if (is_gone(d, page))
+		if (page_gone(d, page))
 			continue;
 		p->defined |= s->writes;
 		p->launched |= s->launch;

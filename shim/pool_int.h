@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What pool.c decides and fetch.c carries out: pages on their way into the
- * pool, or to chunks of their own, and the tenants that make way for them.
+ * What pool.c and pool_place.c decide and fetch.c carries out: pages on their
+ * way into the pool, or to chunks of their own, and the tenants that make way.
  */
 #ifndef BALLAST_POOL_INT_H
 #define BALLAST_POOL_INT_H
@@ -34,6 +34,47 @@ struct jobs {
 	struct event *fetched;	/* owned; behind all copies */
 	bool copying;		/* copies may have overwritten the slots */
 };
+
+/* A hole of a reservation, or freed since the set was made. */
+static inline bool page_gone(const struct device *d, uint32_t page)
+{
+	return page_tier(d, page) == TIER_NONE;
+}
+
+/* ---- pool_place.c ---- */
+
+/*
+ * A unit that has to be closed before the set can have the slots it needs, or
+ * NULL.  Of several the one that the program comes to last.
+ */
+struct unit *unit_in_way(const struct device *d, const struct jobs *jobs)
+	REQUIRES(&d->pool_lock);
+/*
+ * Picks a slot, or a chunk of its own, for each job's page, and makes the slots
+ * busy.  Returns how many got none; then no job keeps one.
+ */
+uint32_t jobs_place(struct device *d, struct jobs *jobs)
+	REQUIRES(&d->pool_lock);
+/* Slots that will be usable once other threads are done with them. */
+uint32_t slots_held(const struct device *d) REQUIRES(&d->pool_lock);
+
+/* ---- pool.c ---- */
+
+/*
+ * The slot's tenant, if any, its readers and its `ready` are the job's, for it
+ * to leave.  The slot must be busy; its page and marks stay for the caller.
+ */
+void job_take(struct device *d, struct job *j, struct slot *slot)
+	REQUIRES(&d->pool_lock);
+/* The old tenant is still mapped: its slot is as it was before job_take(). */
+void job_give_back(struct device *d, struct job *j)
+	REQUIRES(&d->pool_lock);
+/*
+ * The old tenant has left; its bytes may still be on the way to the arena, and
+ * the slot is ready when they have arrived.
+ */
+void job_leave_behind(struct device *d, const struct job *j)
+	REQUIRES(&d->pool_lock);
 
 /*
  * From here on the pages are this thread's until jobs_finish() or

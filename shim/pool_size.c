@@ -127,15 +127,7 @@ static bool jobs_leave(struct device *d, struct jobs *jobs)
 			continue;
 		j->page = PAGE_NONE;
 		j->slot = i;
-		j->old = slot->page;
-		j->save = slot_must_save(d, slot);
-		j->readers = slot->readers;
-		j->nr_readers = slot->nr_readers;
-		j->before = slot->ready;
-		slot->readers = NULL;
-		slot->nr_readers = slot->max_readers = 0;
-		slot->ready = NULL;
-		d->pages[slot->page].state = PAGE_MOVING;
+		job_take(d, j, slot);
 		jobs->nr++;
 	}
 	return true;
@@ -150,21 +142,11 @@ static void leave_finish(struct device *d, struct jobs *jobs, CUresult r)
 		struct slot *slot = &d->tenancy->slots[j->slot];
 
 		if (r != CUDA_SUCCESS && !j->unmapped) {
-			d->pages[j->old].state = PAGE_PRESENT;
-			slot->readers = j->readers;
-			slot->nr_readers = slot->max_readers = j->nr_readers;
-			slot->ready = j->before;
-			j->readers = NULL;
-			j->nr_readers = 0;
-			j->before = NULL;
+			job_give_back(d, j);
 			continue;
 		}
-		d->pages[j->old].state = PAGE_ABSENT;
-		d->pages[j->old].slot = SLOT_NONE;
-		stat_add(evictions, 1);
 		slot_clear(slot);
-		if (d->pages[j->old].saved != NULL)
-			slot->ready = event_get(d->pages[j->old].saved);
+		job_leave_behind(d, j);
 	}
 }
 
