@@ -363,6 +363,7 @@ UNIT := \
 	test_plan_reference \
 	test_plan_strategy \
 	test_plan_timeline \
+	test_ptx_atomic \
 	test_ptx_float \
 	test_ptx_flow \
 	test_ptx_int \
@@ -567,6 +568,7 @@ UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_ptx_atomic := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)

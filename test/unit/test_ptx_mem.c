@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory in the interpreter: state spaces and generic addresses, vectors,
- * widths, variables and parameters, atomics, what the watcher is told, and
+ * widths, variables and parameters, cp.async, what the watcher is told, and
  * every way of reaching memory that is not there.
  */
-#include "test/unit/ptx_util.h"
+#include "test/unit/ptx_one.h"
 #include "test/unit/unit.h"
-
-static uint32_t *words(struct dev *d)
-{
-	return (uint32_t *)(void *)d->mem;
-}
-
-static void run(struct dev *d, const char *text, uint32_t threads)
-{
-	uint64_t params = DEV_BASE;
-
-	dev_run_ok(d, text, "k", 1, threads, 0, &params);
-}
-
-#define BEGIN PTX_HEAD \
-	".visible .entry k(.param .u64 p) {\n" \
-	".reg .b64 %p, %x<8>; .reg .b32 %t, %v<8>; .reg .b16 %h<8>;\n" \
-	".reg .f32 %f<4>; .reg .pred %q<4>;\n" \
-	"ld.param.u64 %p, [p];\n" \
-	"mov.u32 %t, %tid.x;\n"
 
 /* Narrow loads extend by their type to the register, stores cut. */
 START_TEST(test_widths)
 {
-	static const char text[] = BEGIN
+	static const char text[] = ONE_BEGIN
 	"ld.global.s8 %v0, [%p];\n"
 	"ld.global.u8 %v1, [%p];\n"
 	"ld.global.s16 %v2, [%p];\n"
@@ -46,10 +27,10 @@ START_TEST(test_widths)
 	"st.global.u16 [%p+44], %x1;\n"
 	"ret;\n}\n";
 	struct dev *d = dev_new();
-	uint32_t *w = words(d);
+	uint32_t *w = one_words(d);
 
 	w[0] = 0x8765f381;
-	run(d, text, 1);
+	one_run(d, text, 1);
 	ck_assert_uint_eq(w[4], 0xffffff81);
 	ck_assert_uint_eq(w[5], 0x81);
 	ck_assert_uint_eq(w[6], 0xfffff381);
@@ -69,7 +50,7 @@ END_TEST
 /* Each shape of an access: in line, all at one place, apart, back to front. */
 START_TEST(test_shapes)
 {
-	static const char text[] = BEGIN
+	static const char text[] = ONE_BEGIN
 	"mul.wide.u32 %x0, %t, 16;\n"
 	"add.u64 %x1, %p, %x0;\n"
 	"ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%x1];\n"
@@ -88,11 +69,11 @@ START_TEST(test_shapes)
 	"st.global.v2.u32 [%x2+8192], {%t, %v0};\n"
 	"ret;\n}\n";
 	struct dev *d = dev_new();
-	uint32_t *w = words(d), t, want;
+	uint32_t *w = one_words(d), t, want;
 
 	for (t = 0; t < 256; t++)
 		w[t] = t * t;
-	run(d, text, 64);
+	one_run(d, text, 64);
 	for (t = 0; t < 64; t++) {
 		uint32_t o = 4 * (63 - t);
 
@@ -116,7 +97,7 @@ END_TEST
 /* A contiguous access of a warp is told once, in whole. */
 START_TEST(test_touch_count)
 {
-	static const char text[] = BEGIN
+	static const char text[] = ONE_BEGIN
 	"mul.wide.u32 %x0, %t, 4;\n"
 	"add.u64 %x1, %p, %x0;\n"
 	"ld.global.u32 %v0, [%x1];\n"
@@ -125,7 +106,7 @@ START_TEST(test_touch_count)
 	"ret;\n}\n";
 	struct dev *d = dev_new();
 
-	run(d, text, 64);
+	one_run(d, text, 64);
 	ck_assert_uint_eq(d->touches, 6);
 	ck_assert_uint_eq(d->count.bytes_read, 256 + 8);
 	ck_assert_uint_eq(d->count.bytes_written, 256);
@@ -176,7 +157,7 @@ START_TEST(test_generic)
 	"st.global.u32 [%x1+12288], %v6;\n"
 	"ret;\n}\n";
 	struct dev *d = dev_new();
-	uint32_t *w = words(d), t;
+	uint32_t *w = one_words(d), t;
 	struct {
 		uint64_t p;
 		uint32_t s[6];
@@ -235,10 +216,10 @@ START_TEST(test_shared)
 	ck_assert_int_eq(dev_run3(d, m, "k", one, one, 64, &params), PTX_OK);
 	memcpy(&v, d->mem, 8);
 	ck_assert(v == 1.5);
-	ck_assert_uint_eq(words(d)[2], 7);
-	ck_assert_uint_eq(words(d)[3], 9);
-	ck_assert_uint_eq(words(d)[4], 64);
-	ck_assert_uint_eq(words(d)[5], 48 + 64);
+	ck_assert_uint_eq(one_words(d)[2], 7);
+	ck_assert_uint_eq(one_words(d)[3], 9);
+	ck_assert_uint_eq(one_words(d)[4], 64);
+	ck_assert_uint_eq(one_words(d)[5], 48 + 64);
 	ck_assert_int_eq(dev_run3(d, m, "k", one, one, 60, &params),
 		PTX_ILLEGAL_ADDRESS);
 	ptx_module_destroy(m);
@@ -305,13 +286,13 @@ START_TEST(test_variables)
 		memcpy(d->mem + (v->address - DEV_BASE), v->init, v->size);
 	}
 	ck_assert_int_eq(dev_run3(d, m, "k", one, one, 0, &params), PTX_OK);
-	ck_assert_uint_eq(words(d)[0], 6);
-	ck_assert_uint_eq(words(d)[1], 'l');
-	ck_assert_uint_eq(words(d)[2], 6);
-	ck_assert_uint_eq(words(d)[3], 0);
+	ck_assert_uint_eq(one_words(d)[0], 6);
+	ck_assert_uint_eq(one_words(d)[1], 'l');
+	ck_assert_uint_eq(one_words(d)[2], 6);
+	ck_assert_uint_eq(one_words(d)[3], 0);
 	memcpy(f, d->mem + 16, sizeof(f));
 	ck_assert(f[0] == -3.0f && f[1] == 2.0f && f[2] == -3.0f);
-	ck_assert_uint_eq(words(d)[65536 / 4], 6);
+	ck_assert_uint_eq(one_words(d)[65536 / 4], 6);
 	ptx_module_destroy(m);
 	dev_free(d);
 }
@@ -358,138 +339,6 @@ START_TEST(test_params)
 }
 END_TEST
 
-/* ---- atomics ------------------------------------------------------------ */
-
-struct atom_case {
-	const char *op;
-	int bytes;
-	uint64_t start;
-	uint64_t end;		/* after 32 lanes with b = lane number */
-};
-
-static const struct atom_case atoms[] = {
-	{ "add.u32", 4, 5, 501 },
-	{ "add.s32", 4, 0xfffffff0, 480 },
-	{ "add.u64", 8, 1ull << 40, (1ull << 40) + 496 },
-	{ "inc.u32", 4, 60, 31 },
-	{ "dec.u32", 4, 0, 31 },
-	{ "min.u32", 4, 100, 0 },
-	{ "min.s32", 4, 0xffffffff, 0xffffffff },
-	{ "max.s32", 4, 0xffffffff, 31 },
-	{ "max.u64", 8, 10, 31 },
-	{ "and.b32", 4, 0xffff, 0 },
-	{ "or.b32", 4, 0x100, 0x11f },
-	{ "xor.b32", 4, 1, 1 },
-	{ "or.b64", 8, 1ull << 40, (1ull << 40) + 31 },
-	{ "exch.b32", 4, 7, 31 },
-	{ "exch.b64", 8, 7, 31 },
-	{ "sys.add.u32", 4, 0, 496 },
-	{ "relaxed.gpu.add.u32", 4, 0, 496 },
-};
-
-static void atom_text(char *text, size_t size, const struct atom_case *c,
-	bool shared)
-{
-	const char *t = c->bytes == 4 ? "u32" : "u64";
-	const char *order = strncmp(c->op, "relaxed.gpu.", 12) ? "" :
-		".relaxed.gpu";
-	const char *op = *order ? c->op + 12 : c->op;
-	const char *sys = strncmp(op, "sys.", 4) ? "" : ".sys";
-	const char *space = shared ? "shared" : "global";
-
-	op += *sys ? 4 : 0;
-	snprintf(text, size, "%s"
-		".shared .align 8 .b8 cell[8]; .reg .b%d %%b, %%o;\n"
-		"cvt.%s.u32 %%b, %%t;\n"
-		"mul.wide.u32 %%x0, %%t, 8;\n"
-		"add.u64 %%x1, %%p, %%x0;\n"
-		"mov.u64 %%x2, %s;\n"
-		"ld.global.%s %%o, [%%p];\n"
-		"st.%s.%s [%%x2], %%o;\n"
-		"bar.sync 0;\n"
-		"atom%s%s.%s.%s %%o, [%%x2], %%b;\n"
-		"st.global.%s [%%x1+64], %%o;\n"
-		"bar.sync 0;\n"
-		"ld.%s.%s %%o, [%%x2];\n"
-		"st.global.%s [%%p+8], %%o;\n"
-		"ret;\n}\n", BEGIN, c->bytes * 8, t, shared ? "cell" : "%p", t,
-		space, t, order, sys, space, op, t, space, t, t);
-}
-
-START_TEST(test_atomics)
-{
-	const struct atom_case *c = &atoms[_i / 2];
-	const char *dir = getenv("PTX_CASES_TO");
-	struct dev *d = dev_new();
-	uint64_t *m = (uint64_t *)(void *)d->mem, n;
-	char text[2048];
-
-	atom_text(text, sizeof(text), c, _i % 2);
-	if (dir) {
-		char path[256];
-		FILE *f;
-
-		snprintf(path, sizeof(path), "%s/atom-%d.ptx", dir, _i);
-		f = fopen(path, "w");
-		ck_assert_ptr_nonnull(f);
-		fputs(text, f);
-		fclose(f);
-	}
-	m[0] = c->start;
-	run(d, text, 32);
-	ck_assert_msg(m[1] == c->end, "%s: %llx", c->op,
-		(unsigned long long)m[1]);
-	/* the lanes went one after another, each saw what was before it */
-	ck_assert_uint_eq(m[8], c->start);
-	if (!strcmp(c->op, "add.u32"))
-		for (n = 0; n < 32; n++)
-			ck_assert_uint_eq(m[8 + n], 5 + n * (n - 1) / 2);
-	if (!strcmp(c->op, "exch.b32"))
-		for (n = 1; n < 32; n++)
-			ck_assert_uint_eq(m[8 + n], n - 1);
-	dev_free(d);
-}
-END_TEST
-
-START_TEST(test_atomics_float)
-{
-	static const char text[] = BEGIN
-	".shared .f32 sum; .reg .f64 %d; .reg .f32 %g;\n"
-	"setp.eq.u32 %q0, %t, 0;\n"
-	"@%q0 st.shared.f32 [sum], 0f00000001;\n"
-	"cvt.rn.f32.u32 %f0, %t;\n"
-	"cvt.rn.f64.u32 %d, %t;\n"
-	"red.global.add.f32 [%p], %f0;\n"
-	"red.global.add.f64 [%p+8], %d;\n"
-	"@%q0 atom.shared.add.f32 %f1, [sum], 0f00000001;\n"
-	"@%q0 ld.shared.f32 %f1, [sum];\n"
-	"@%q0 st.global.f32 [%p+16], %f1;\n"
-	"@%q0 red.global.add.f32 [%p+20], 0f00000001;\n"
-	"atom.global.cas.b32 %v0, [%p+24], %t, 1;\n"
-	"red.global.add.u64 [%p+32], 1;\n"
-	"red.release.cta.global.and.b32 [%p+28], -2;\n"
-	"ret;\n}\n";
-	struct dev *d = dev_new();
-	uint32_t *w = words(d);
-	float f;
-	double g;
-
-	w[5] = 1;
-	w[6] = 5;
-	w[7] = 0xff;
-	run(d, text, 32);
-	memcpy(&f, w, 4);
-	memcpy(&g, w + 2, 8);
-	ck_assert(f == 496.0f && g == 496.0);
-	ck_assert_uint_eq(w[4], 2);	/* shared: denormals stay */
-	ck_assert_uint_eq(w[5], 0);	/* global: they are flushed */
-	ck_assert_uint_eq(w[6], 1);
-	ck_assert_uint_eq(w[7], 0xfe);
-	ck_assert_uint_eq(w[8], 32);
-	dev_free(d);
-}
-END_TEST
-
 /* ---- cp.async ----------------------------------------------------------- */
 
 #define SHARED_BEGIN PTX_HEAD ".shared .align 16 .b8 buf[1024];\n" \
@@ -515,11 +364,11 @@ START_TEST(test_copy_async)
 	"st.global.v4.u32 [%x1+2048], {%v4, %v5, %v6, %v7};\n"
 	"ret;\n}\n";
 	struct dev *d = dev_new();
-	uint32_t *w = words(d);
+	uint32_t *w = one_words(d);
 
 	for (uint32_t k = 0; k < 40 * 4; k++)
 		w[16 + k] = k * 0x01234567 + 1;
-	run(d, text, 40);
+	one_run(d, text, 40);
 	for (uint32_t k = 0; k < 40 * 4; k++)
 		ck_assert_uint_eq(w[512 + k], w[16 + (k ^ 4)]);
 	for (uint32_t k = 0; k < 64 + 40 * 16 + 16; k++)
@@ -563,12 +412,12 @@ START_TEST(test_copy_async_forms)
 		0, 0x11223344, ~0u, ~0u, 0, 0, ~0u, ~0u,
 	};
 	struct dev *d = dev_new();
-	uint32_t *w = words(d);
+	uint32_t *w = one_words(d);
 
 	for (uint32_t k = 0; k < 16; k++)
 		w[k] = 0x11223344 + k;
 	w[2] = 0x55223344;
-	run(d, text, 1);
+	one_run(d, text, 1);
 	for (uint32_t k = 0; k < 16; k++)
 		ck_assert_msg(w[16 + k] == want[k], "word %u: %08x, not %08x",
 			k, w[16 + k], want[k]);
@@ -667,7 +516,7 @@ START_TEST(test_faults)
 	size_t n;
 
 	for (n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
-		snprintf(text, sizeof(text), "%s%sret;\n}\n", BEGIN,
+		snprintf(text, sizeof(text), "%s%sret;\n}\n", ONE_BEGIN,
 			cases[n].body);
 		ck_assert_int_eq(dev_run(d, text, "k", 2, 64, 0, &params),
 			cases[n].status);
@@ -684,7 +533,7 @@ END_TEST
 
 START_TEST(test_bad_launch)
 {
-	static const char text[] = BEGIN "ret;\n}\n";
+	static const char text[] = ONE_BEGIN "ret;\n}\n";
 	static const uint32_t one[3] = { 1, 1, 1 }, zero[3] = { 1, 0, 1 },
 		many[3] = { 1024, 2, 1 };
 	struct dev *d = dev_new();
@@ -716,9 +565,6 @@ static Suite *suite(void)
 	tcase_add_test(t, test_shared);
 	tcase_add_test(t, test_variables);
 	tcase_add_test(t, test_params);
-	tcase_add_loop_test(t, test_atomics, 0,
-		2 * (int)(sizeof(atoms) / sizeof(atoms[0])));
-	tcase_add_test(t, test_atomics_float);
 	tcase_add_test(t, test_copy_async);
 	tcase_add_test(t, test_copy_async_forms);
 	tcase_add_test(t, test_copy_async_refused);
