@@ -158,6 +158,7 @@ PLANNER_SRCS := \
 	planner/cycle.c \
 	planner/link.c \
 	planner/optimal.c \
+	planner/optimal_latency.c \
 	planner/optimal_move.c \
 	planner/optimal_search.c \
 	planner/optimal_seed.c \

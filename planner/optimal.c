@@ -208,16 +208,16 @@ static enum plan_status search_budget(struct optimal *o, uint64_t need,
 	enum plan_status status;
 
 	if (o->p->margin <= 0 || bound > o->m.compute_ms * (1 + SAME))
-		return optimal_search(&o->m, need, 1, best);
+		return optimal_search(&o->m, need, best);
 	slow = slower(o);
-	status = optimal_search(&slow, need, 1, best);
+	status = optimal_search(&slow, need, best);
 	if (status != PLAN_OK || lossless(o, best))
 		return status;
 	status = optimal_trial_init(&trial, &o->m, o->arena);
 	if (status == PLAN_OK)
 		status = optimal_choice_init(&other, o->m.nr, o->arena);
 	if (status == PLAN_OK)
-		status = optimal_search(&o->m, need, 1, &other);
+		status = optimal_search(&o->m, need, &other);
 	if (status != PLAN_OK)
 		return status;
 	best->period_ms = optimal_trial_at(&trial, best, &o->m.link);
@@ -225,32 +225,6 @@ static enum plan_status search_budget(struct optimal *o, uint64_t need,
 	if (other.period_ms < best->period_ms * (1 - SAME))
 		optimal_choice_copy(best, &other, o->m.nr);
 	return PLAN_OK;
-}
-
-/* The most that can be given up without a loss. */
-static enum plan_status search_latency(struct optimal *o,
-	struct optimal_choice *best)
-{
-	uint64_t low = 0, high = o->m.total - o->largest;
-	struct optimal_choice c;
-	enum plan_status status = optimal_choice_init(&c, o->m.nr, o->arena);
-
-	best->streamed = 0;
-	best->period_ms = o->m.compute_ms;
-	/* In steps of a part of a chunk: sizes are no multiples of one. */
-	while (status == PLAN_OK && high - low > o->m.chunk / 8) {
-		uint64_t mid = low + (high - low + 1) / 2;
-
-		status = optimal_search(&o->m, mid, 0, &c);
-		if (status == PLAN_OK && lossless(o, &c)) {
-			optimal_choice_copy(best, &c, o->m.nr);
-			low = mid;
-		} else if (status == PLAN_OK || status == PLAN_INFEASIBLE) {
-			status = PLAN_OK;
-			high = mid - 1;
-		}
-	}
-	return status;
 }
 
 /* ---- the result --------------------------------------------------------------- */
@@ -449,7 +423,7 @@ enum plan_status plan_optimal(const struct plan_input *in,
 	if (status != PLAN_OK)
 		return status;
 	if (in->max_gpu_mem_bytes == PLAN_NO_LIMIT) {
-		status = search_latency(&o, &c);
+		status = optimal_latency(&o.m, o.m.total - o.largest, &c);
 		result->bound_ms = o.m.compute_ms;
 		if (status == PLAN_OK && c.streamed == 0)
 			return put_resident(&o, result);

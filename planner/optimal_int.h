@@ -118,7 +118,9 @@ bool optimal_seed(struct optimal_seeder *s, struct optimal_choice *c,
 struct search {
 	const struct optimal_model *m;
 	uint64_t need;
-	int effort;
+	bool any;		/* one choice without loss is enough */
+	double limit;		/* of any period worth knowing */
+	double link_latency_ms, link_ms_per_byte;	/* at the least */
 	struct optimal_trial trial;
 	struct optimal_seeder seeder;
 	struct optimal_choice now, at;
@@ -147,13 +149,34 @@ uint64_t optimal_pads(const struct optimal_choice *c, uint64_t used);
 bool optimal_few_turns(const struct search *s, const struct optimal_choice *c,
 	uint64_t used);
 
+enum plan_status optimal_search_init(struct search *s,
+	const struct optimal_model *m, uint64_t need, struct plan_arena *arena);
+/* Rings of up to 2 * grid sizes in the range.  True: one loses nothing. */
+bool optimal_try_rings(struct search *s, const struct optimal_range *range,
+	uint32_t grid);
+/* The sizes that it tries, ascending; sizes has room for 2 * grid. */
+uint32_t optimal_ring_sizes(const struct search *s,
+	const struct optimal_range *range, uint32_t grid, uint64_t *sizes);
+/* One size and seed. */
+bool optimal_try_seed(struct search *s, uint64_t ring, enum optimal_seed seed);
+/* Equal blocks of a few sizes. */
+bool optimal_try_blocks(struct search *s, uint32_t blocks, uint64_t unit);
+
 /*
  * The best choice for residents that need to give up `need` (> 0) bytes net of
- * the pool.  effort 0: seeds only, for many calls in a row; 1: all.
- * PLAN_INFEASIBLE: nothing fits.
+ * the pool.  PLAN_INFEASIBLE: nothing fits.
  */
 enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
-	int effort, struct optimal_choice *best);
+	struct optimal_choice *best);
+
+/* ---- optimal_latency.c ---- */
+
+/*
+ * The choice that gives up the most bytes, net of the pool, and loses nothing;
+ * at most `most`.  best->streamed is 0 where there is none.
+ */
+enum plan_status optimal_latency(const struct optimal_model *m, uint64_t most,
+	struct optimal_choice *best);
 
 /* ---- optimal_move.c ---- */
 

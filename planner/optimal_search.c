@@ -13,19 +13,21 @@
 /* Nodes visited by one search; large models make do with fewer. */
 #define WORK(nr) ((nr) > 250 ? 220000 : 600000)
 #define MAX_SIZES 400
+#define FEW_SIZES 24
 #define FEW_TURNS 12
 #define FEW_LAYERS 64
 
-static enum plan_status search_init(struct search *s,
-	const struct optimal_model *m, uint64_t need, int effort,
-	struct plan_arena *arena)
+enum plan_status optimal_search_init(struct search *s,
+	const struct optimal_model *m, uint64_t need, struct plan_arena *arena)
 {
 	enum plan_status status;
 
 	memset(s, 0, sizeof(*s));
 	s->m = m;
 	s->need = need;
-	s->effort = effort;
+	s->limit = INFINITY;
+	timeline_link_below(&m->link, &s->link_latency_ms,
+		&s->link_ms_per_byte);
 	s->random = 88172645463325252u;
 	status = optimal_trial_init(&s->trial, m, arena);
 	if (status == PLAN_OK)
@@ -101,12 +103,34 @@ static void keep(struct search *s)
 
 static double limit_of(const struct search *s)
 {
-	return s->nr_top == OPTIMAL_TOP ? s->top[OPTIMAL_TOP - 1].period_ms :
-		INFINITY;
+	return s->nr_top < OPTIMAL_TOP ? s->limit :
+		fmin(s->limit, s->top[OPTIMAL_TOP - 1].period_ms);
+}
+
+/* Does the link alone take longer than any choice may? */
+static bool too_long(const struct search *s, uint64_t bytes, uint32_t copies)
+{
+	return (double)bytes * s->link_ms_per_byte +
+		copies * s->link_latency_ms > s->limit;
+}
+
+static uint32_t nr_streamed(const struct search *s,
+	const struct optimal_choice *c)
+{
+	uint32_t nr = 0;
+
+	for (uint32_t i = 0; i < s->m->nr; i++)
+		nr += c->bytes[i] > 0;
+	return nr;
 }
 
 void optimal_try(struct search *s, double limit)
 {
+	if (s->limit < INFINITY && too_long(s, s->now.streamed,
+		nr_streamed(s, &s->now))) {
+		s->now.period_ms = INFINITY;
+		return;
+	}
 	s->now.period_ms = optimal_trial_period(&s->trial, &s->now, limit);
 	s->work -= s->m->nr + s->trial.nr_pieces;
 }
@@ -210,6 +234,8 @@ static bool try_seeds(struct search *s, uint64_t chunk, uint32_t ring,
 {
 	bool lossless = false;
 
+	if (too_long(s, s->need + ring * chunk, 1))
+		return false;
 	for (uint32_t seed = first; seed < end; seed++) {
 		struct optimal_choice *c = &s->now;
 		uint64_t used, pads;
@@ -227,6 +253,8 @@ static bool try_seeds(struct search *s, uint64_t chunk, uint32_t ring,
 		optimal_try(s, limit_of(s));
 		keep(s);
 		lossless |= optimal_lossless(s, c->period_ms);
+		if (lossless && s->any)
+			break;
 		if (!lossless && spread_back(s, c, used)) {
 			optimal_try(s, limit_of(s));
 			keep(s);
@@ -238,6 +266,7 @@ static bool try_seeds(struct search *s, uint64_t chunk, uint32_t ring,
 			continue;
 		optimal_try(s, limit_of(s));
 		keep(s);
+		lossless |= optimal_lossless(s, c->period_ms);
 	}
 	return lossless;
 }
@@ -263,14 +292,18 @@ static uint64_t snapped(const struct search *s, uint64_t ring)
 	return turns < 1 ? ring : (uint64_t)ceil(need / turns);
 }
 
-/* Ascending sizes in a geometric grid, each also snapped; without repeats. */
-static uint32_t sizes_of(const struct search *s,
-	const struct optimal_range *range, uint32_t grid, uint64_t *sizes)
+/* A geometric grid, each size also snapped; without repeats. */
+uint32_t optimal_ring_sizes(const struct search *s,
+	const struct optimal_range *range, uint32_t most, uint64_t *sizes)
 {
+	uint32_t nr = 0, grid = 3000 / s->m->nr;
+
+	grid = grid < 10 ? 10 : grid > most ? most : grid;
+	if (grid > 40 + 4 * s->m->nr)
+		grid = 40 + 4 * s->m->nr;
 	double step = pow((double)range->high / (double)range->low,
 		1.0 / (grid > 1 ? grid - 1 : 1));
 	double at = (double)range->low;
-	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < grid; i++, at *= step) {
 		uint64_t two[2];
@@ -296,7 +329,7 @@ static uint32_t sizes_of(const struct search *s,
 	return nr;
 }
 
-static bool try_seed(struct search *s, uint64_t ring, enum optimal_seed seed)
+bool optimal_try_seed(struct search *s, uint64_t ring, enum optimal_seed seed)
 {
 	return try_seeds(s, s->m->chunk, (uint32_t)ring, s->m->chunk,
 		ring * s->m->chunk, seed, seed + 1);
@@ -315,17 +348,12 @@ static void shrink_lossless(struct search *s, uint64_t low, uint64_t high)
 	}
 }
 
-static bool search_rings(struct search *s, const struct optimal_range *range)
+bool optimal_try_rings(struct search *s, const struct optimal_range *range,
+	uint32_t grid)
 {
 	uint64_t sizes[2 * MAX_SIZES], before = range->low - 1;
-	uint32_t nr, grid = 3000 / s->m->nr;
+	uint32_t nr = optimal_ring_sizes(s, range, grid, sizes);
 
-	grid = grid < 10 ? 10 : grid > MAX_SIZES ? MAX_SIZES : grid;
-	if (grid > 40 + 4 * s->m->nr)
-		grid = 40 + 4 * s->m->nr;
-	if (s->effort == 0 || s->fluid_pool > 0)
-		grid = grid > 24 ? 24 : grid;
-	nr = sizes_of(s, range, grid, sizes);
 	for (uint32_t i = 0; i < nr; i++) {
 		/* Something is lost anyway, and other ways are as promising. */
 		if (s->fluid_pool > 0 && s->work < WORK(s->m->nr) / 2)
@@ -357,7 +385,7 @@ static void search_near(struct search *s, const struct optimal_range *range)
 			ring = (uint64_t)ceil(need / (turns + k));
 			for (uint64_t r = ring; r < ring + 2; r++)
 				if (r >= range->low && r <= range->high)
-					try_seed(s, r, s->top[0].seed);
+					optimal_try_seed(s, r, s->top[0].seed);
 		}
 	}
 }
@@ -388,19 +416,20 @@ static enum plan_status search_fluid(struct search *s,
 		two[1] = snapped(s, two[0]);
 		for (int i = 0; i < 2; i++)
 			if (two[i] >= range->low && two[i] <= range->high)
-				try_seed(s, two[i], SEED_FLUID);
+				optimal_try_seed(s, two[i], SEED_FLUID);
 	}
 	return PLAN_OK;
 }
 
-static void search_blocks(struct search *s, uint32_t blocks, uint64_t unit)
+bool optimal_try_blocks(struct search *s, uint32_t blocks, uint64_t unit)
 {
 	struct optimal_range range;
 	double at, step, high;
+	bool lossless = false;
 	int grid = 4;
 
 	if (!optimal_range(s->m, s->need, unit, blocks, &range))
-		return;
+		return false;
 	at = (double)range.low;
 	high = (double)range.high;
 	/* Blocks together come to somewhat more than the fluid needs. */
@@ -414,22 +443,25 @@ static void search_blocks(struct search *s, uint32_t blocks, uint64_t unit)
 	for (int i = 0; i < grid; i++, at *= step) {
 		uint64_t size = (uint64_t)(at + 0.5);
 
-		if (s->nr_top > 0 && s->work < WORK(s->m->nr) / 4)
-			return;
+		if ((lossless && s->any) || (s->limit == INFINITY &&
+			s->nr_top > 0 && s->work < WORK(s->m->nr) / 4))
+			break;
 		if (size > range.high)
 			size = range.high;
 		if (size < range.low)
 			size = range.low;
-		try_size(s, size * unit, blocks, unit, size * unit);
+		lossless |= try_size(s, size * unit, blocks, unit,
+			size * unit);
 	}
+	return lossless;
 }
 
 /* Less than two transfers fit: one block, in bytes if chunks are too coarse. */
 static void search_serial(struct search *s)
 {
-	search_blocks(s, 1, s->m->chunk);
+	optimal_try_blocks(s, 1, s->m->chunk);
 	if (s->nr_top == 0)
-		search_blocks(s, 1, 1);
+		optimal_try_blocks(s, 1, 1);
 }
 
 /* Must something be lost?  By the bound that costs nothing. */
@@ -455,7 +487,7 @@ static enum plan_status search_pools(struct search *s,
 	bool *lossless)
 {
 	struct optimal_range near = *range;
-	bool lossy = s->effort > 0 && is_lossy(s);
+	bool lossy = is_lossy(s);
 	enum plan_status status = PLAN_OK;
 
 	if (lossy)
@@ -468,8 +500,9 @@ static enum plan_status search_pools(struct search *s,
 		if (high < (double)near.high && high > (double)near.low)
 			near.high = (uint64_t)high;
 	}
-	*lossless = search_rings(s, &near);
-	if (*lossless || s->effort == 0)
+	*lossless = optimal_try_rings(s, &near,
+		s->fluid_pool > 0 ? FEW_SIZES : MAX_SIZES);
+	if (*lossless)
 		return status;
 	if (!lossy && status == PLAN_OK)
 		status = search_fluid(s, range, arena);
@@ -478,7 +511,7 @@ static enum plan_status search_pools(struct search *s,
 }
 
 static enum plan_status run(const struct optimal_model *m, uint64_t need,
-	int effort, struct plan_arena *arena, struct optimal_choice *best)
+	struct plan_arena *arena, struct optimal_choice *best)
 {
 	struct optimal_range range;
 	struct search *s = plan_arena_alloc(arena, 1, sizeof(*s));
@@ -487,7 +520,7 @@ static enum plan_status run(const struct optimal_model *m, uint64_t need,
 
 	if (!s)
 		return PLAN_NO_MEMORY;
-	status = search_init(s, m, need, effort, arena);
+	status = optimal_search_init(s, m, need, arena);
 	if (status != PLAN_OK)
 		return status;
 	s->work = WORK(m->nr);
@@ -498,12 +531,12 @@ static enum plan_status run(const struct optimal_model *m, uint64_t need,
 	}
 	if (!lossless)
 		for (uint32_t k = 2; k <= 4; k++)
-			search_blocks(s, k, m->chunk);
+			optimal_try_blocks(s, k, m->chunk);
 	if (s->nr_top == 0)
 		search_serial(s);
 	if (s->nr_top == 0)
 		return PLAN_INFEASIBLE;
-	if (!lossless && effort > 0)
+	if (!lossless)
 		optimal_moves(s);
 	optimal_choice_copy(best, &s->top[optimal_shortest(s)], m->nr);
 	best->bound_ms = s->bound_ms;
@@ -511,14 +544,14 @@ static enum plan_status run(const struct optimal_model *m, uint64_t need,
 }
 
 enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
-	int effort, struct optimal_choice *best)
+	struct optimal_choice *best)
 {
 	struct plan_arena *scratch = plan_arena_create();
 	enum plan_status status;
 
 	if (!scratch)
 		return PLAN_NO_MEMORY;
-	status = run(m, need, effort, scratch, best);
+	status = run(m, need, scratch, best);
 	plan_arena_destroy(scratch);
 	return status;
 }

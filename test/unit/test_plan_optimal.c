@@ -314,6 +314,16 @@ START_TEST(test_latency)
 	ck_assert_double_le(r.period_ms, compute * (1 + 1e-9));
 	if (c->nr >= 10)
 		ck_assert_uint_lt(r.pool->peak_bytes, unique_bytes(&in));
+	/* No budget under which nothing is lost is smaller. */
+	for (uint32_t k = 0; k + 1 < c->nr_budgets; k++) {
+		struct strategy_result other = { 0 };
+
+		in.max_gpu_mem_bytes = c->budgets[k];
+		if (plan_optimal(&in, &defaults, arena, &other) == PLAN_OK &&
+			other.period_ms <= compute * (1 + 1e-12))
+			ck_assert_uint_le(r.pool->peak_bytes,
+				in.max_gpu_mem_bytes);
+	}
 	plan_arena_destroy(arena);
 	plan_case_free(c);
 }
@@ -647,7 +657,7 @@ START_TEST(test_exhaustive)
 		for (uint64_t need = m.chunk; need + most <= m.total;
 			need += m.chunk) {
 			best = best_choice(&t, &c, need);
-			ck_assert_int_eq(optimal_search(&m, need, 1, &found),
+			ck_assert_int_eq(optimal_search(&m, need, &found),
 				PLAN_OK);
 			/* Blocks may even be better than every ring. */
 			ck_assert_double_le(found.period_ms,
