@@ -69,6 +69,7 @@ DEFS := $(if $(SAN),,-Wl,-z,defs)
 
 BASE_SRCS := \
 	shim/conf.c \
+	shim/conf_value.c \
 	shim/lock.c \
 	shim/log.c \
 	shim/stats.c \
@@ -92,6 +93,7 @@ STATE_SRCS := \
 	shim/context.c \
 	shim/demote.c \
 	shim/device.c \
+	shim/event.c \
 	shim/fetch.c \
 	shim/fix.c \
 	shim/issue.c \
@@ -538,7 +540,7 @@ UNIT_OBJS_test_arena := shim/lock.c shim/log.c shim/stats.c
 UNIT_OBJS_test_kernarg := shim/lock.c shim/log.c
 UNIT_OBJS_test_section := shim/lock.c shim/log.c
 UNIT_OBJS_test_alloc := shim/lock.c shim/log.c
-UNIT_OBJS_test_conf := shim/conf.c
+UNIT_OBJS_test_conf := shim/conf.c shim/conf_value.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 OBSERVE_OBJS := shim/observe.c shim/observe_backbone.c shim/observe_profile.c \

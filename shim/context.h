@@ -102,6 +102,12 @@ unsigned context_epoch(struct context *c);
 struct event *event_record(struct context *c, CUstream s, CUresult *r);
 struct event *event_get(struct event *e);
 void event_put(struct event *e);	/* NULL is fine */
+/* Whether somebody has seen it complete, or its context has ended. */
+static inline bool event_is_done(const struct event *e)
+{
+	return __atomic_load_n(&e->done, __ATOMIC_ACQUIRE) ||
+		__atomic_load_n(&e->context->dead, __ATOMIC_ACQUIRE);
+}
 /* Whether it is complete; never blocks. */
 bool event_query(struct event *e);
 /*

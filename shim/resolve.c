@@ -114,7 +114,7 @@ bool resolve_in_driver(const void *address)
 
 /*
  * BALLAST_ENABLED alone decides here: the files are not read before cuInit.
- * The spellings are those of conf.c.
+ * The spellings are those of conf_value.c.
  */
 static bool switched_off(void)
 {

@@ -15,10 +15,10 @@ trap 'rm -rf "$tmp"' EXIT
 # What stands on one line may not use each other, unless the line begins with
 # "=": one layer, or one module of several files.
 cat >"$tmp/order" <<'END'
-=compiler log lock conf stats status
+=compiler log lock conf conf_int conf_value stats status
 =cuda_abi cuda_proto cuda_result cuda_attr cuda_api api_table resolve resolve_x86_64 init
 device
-context
+=context event
 chunk
 arena
 host

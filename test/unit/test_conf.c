@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conf.c: values, precedence, origins, complaints.
+ * conf.c, conf_value.c: values, precedence, origins, complaints.
  */
 #include "shim/conf.h"
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events: made, recorded, waited for.  Idle ones are kept by their context and
+ * guarded by its lock, which is not held across driver calls.  Called from
+ * wherever work is put in order.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "shim/api_table.h"
+#include "shim/conf.h"
+#include "shim/context.h"
+#include "shim/log.h"
+#include "shim/stats.h"
+
+static struct event *event_new(struct context *c, CUresult *r)
+{
+	struct event *e;
+
+	lock_acquire(&c->lock);
+	e = c->idle;
+	if (e != NULL)
+		c->idle = e->next;
+	lock_release(&c->lock);
+	if (e == NULL) {
+		e = calloc(1, sizeof(*e));
+		*r = CUDA_ERROR_OUT_OF_MEMORY;
+		if (e == NULL)
+			return NULL;
+		*r = real.cuEventCreate(&e->handle, CU_EVENT_DISABLE_TIMING);
+		if (*r != CUDA_SUCCESS) {
+			free(e);
+			return NULL;
+		}
+		e->context = c;
+	}
+	e->refs = 1;
+	e->done = false;
+	e->copy_after = e->side_after = NULL;
+	e->next = NULL;
+	return e;
+}
+
+struct event *event_record(struct context *c, CUstream s, CUresult *r)
+{
+	struct event *e = event_new(c, r);
+
+	if (e == NULL)
+		return NULL;
+	*r = real.cuEventRecord(e->handle, s);
+	if (*r != CUDA_SUCCESS) {
+		event_put(e);
+		return NULL;
+	}
+	return e;
+}
+
+struct event *event_get(struct event *e)
+{
+	__atomic_fetch_add(&e->refs, 1, __ATOMIC_RELAXED);
+	return e;
+}
+
+void event_put(struct event *e)
+{
+	struct context *c;
+
+	if (e == NULL ||
+	    __atomic_sub_fetch(&e->refs, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	c = e->context;
+	lock_acquire(&c->lock);
+	if (c->dead) {
+		/* The driver destroyed the handle with the context. */
+		lock_release(&c->lock);
+		free(e);
+		return;
+	}
+	e->next = c->idle;
+	c->idle = e;
+	lock_release(&c->lock);
+}
+
+bool event_query(struct event *e)
+{
+	if (event_is_done(e))
+		return true;
+	if (real.cuEventQuery(e->handle) != CUDA_SUCCESS)
+		return false;
+	__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool host_functions;	/* atomic; there were some */
+
+void context_host_function(void)
+{
+	__atomic_store_n(&host_functions, true, __ATOMIC_RELEASE);
+}
+
+bool context_has_host_functions(void)
+{
+	return __atomic_load_n(&host_functions, __ATOMIC_ACQUIRE);
+}
+
+static CUresult poll_done(struct event *e)
+{
+	uint64_t deadline = lock_now_ns() + conf.wait_ms * 1000000ull;
+	struct timespec pause = { 0, 1000 };
+
+	while (!event_query(e)) {
+		if (lock_now_ns() > deadline) {
+			log_once(LOG_WARN, "work did not finish within "
+				"wait_ms = %llu", (unsigned long long)
+				conf.wait_ms);
+			return CUDA_ERROR_LAUNCH_TIMEOUT;
+		}
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 200000)
+			pause.tv_nsec *= 2;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult event_wait(struct event *e)
+{
+	CUresult r;
+	uint64_t start;
+
+	if (event_is_done(e))
+		return CUDA_SUCCESS;
+	start = lock_now_ns();
+	if (context_has_host_functions()) {
+		r = poll_done(e);
+	} else {
+		r = real.cuEventSynchronize(e->handle);
+		/* Memory is given away on this word: ask again. */
+		if (r != CUDA_SUCCESS)
+			r = real.cuEventSynchronize(e->handle);
+	}
+	stat_add(wait_ns, lock_now_ns() - start);
+	if (r == CUDA_SUCCESS)
+		__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
+	return r;
+}
+
+CUresult event_order(struct event *e, CUstream s)
+{
+	/*
+	 * Also where another thread has seen it complete: then the wait costs
+	 * next to nothing, and the order stands in the stream for every tool
+	 * that looks.
+	 */
+	if (__atomic_load_n(&e->context->dead, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	return real.cuStreamWaitEvent(s, e->handle, 0);
+}
