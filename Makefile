@@ -180,6 +180,7 @@ PLANNER_SRCS := \
 	planner/plan_math.c \
 	planner/plan_search.c \
 	planner/plan_selection.c \
+	planner/plan_selection_start.c \
 	planner/plan_simple.c \
 	planner/plan_spread.c \
 	planner/plan_status.c \
@@ -201,6 +202,7 @@ PLAN_IO_SRCS := \
 	planner/plan_io_profile.c \
 	planner/plan_io_program.c \
 	planner/plan_json.c \
+	planner/plan_json_value.c \
 	planner/plan_text.c \
 	# EOL
 

@@ -23,6 +23,8 @@ struct plan_io_doc {
 	int err;			/* 0 or -errno */
 };
 
+/* ---- plan_json.c ---- */
+
 /* Parses; 0 or -errno.  plan_io_close() in any case. */
 int plan_io_open(struct plan_io_doc *d, struct plan_io *io, const char *text,
 	size_t len, struct plan_arena *arena);
@@ -34,6 +36,13 @@ void plan_io_bad(struct plan_io_doc *d, const struct json_object *v,
 void plan_io_no_memory(struct plan_io_doc *d);
 void plan_io_warning(struct plan_io_doc *d, const struct json_object *v,
 	const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Where v stands in the text; 0 for null. */
+size_t plan_io_offset_of(const struct json_object *v);
+/* As it is written in the file, in the arena; NULL: no memory. */
+char *plan_io_text_of(struct plan_io_doc *d, struct json_object *v);
+
+/* ---- plan_json_value.c ---- */
 
 /*
  * Members.  false: absent, null, or wrong (then d->err is set and *out is

@@ -14,66 +14,19 @@
  *    starts; the seed is always fixed.
  *  - A layer of duration 0 hides nothing; published, it is an error.
  */
-#include "planner/plan_int.h"
-#include "planner/plan_search.h"
+#include "planner/plan_selection.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK 1.001		/* on a window, as published */
 #define SCALE_MEMORY 100
-#define LEVELS 16
-#define BISECT_STEPS 30
 #define ANNEAL_STEPS 8000
 #define MOST_JUMPS 1500000
 
-struct variable {
-	const struct tensor_statistics *t;
-	uint32_t layer;
-	uint32_t place;		/* among all variables, in the given order */
-};
-
-struct selector {
-	const struct plan_input *in;
-	const struct plan_params *p;
-	struct plan_arena *arena;
-	const struct memory_transfer_interpolator *ip;
-	struct plan_assignment assignment;
-	struct plan_window window;
-	struct plan_groups g;
-	struct plan_random random;
-	double lo, hi;		/* of scale */
-	double limit;		/* 0: none */
-	uint64_t fixed_bytes;
-	bool *fixed;		/* by layer */
-	double *duration;
-	uint64_t *possible;	/* eligible bytes by layer, 0 for layer 0 */
-	uint64_t *base;		/* fixed bytes by layer */
-	uint32_t nr;
-	struct variable *vars;	/* by layer */
-	uint32_t *first;	/* a layer's first in vars; n + 1 entries */
-	struct variable *large;	/* the same, larger ones of a layer first */
-	uint32_t nr_levels;
-	uint64_t levels[LEVELS + 1];
-	/* The set at hand */
-	bool *on;
-	uint64_t *off;		/* by layer */
-	uint64_t chosen;	/* bytes, without the fixed ones */
-	uint64_t *timed;	/* off that ms is for */
-	double *ms;
-	bool fits;		/* the limit, when last judged */
-	uint64_t *sizes;
-	uint32_t *block;
-	/* The best one */
-	bool *best_on;
-	double best, best_scale;
-	enum plan_status err;
-};
-
 /* ---- judging a set ---- */
 
-static uint32_t transfers(struct selector *s)
+static uint32_t transfers(struct plan_selector *s)
 {
 	uint32_t nr = 0;
 
@@ -83,7 +36,7 @@ static uint32_t transfers(struct selector *s)
 	return nr;
 }
 
-static uint64_t peak_of(struct selector *s)
+static uint64_t peak_of(struct plan_selector *s)
 {
 	uint32_t nr = transfers(s);
 
@@ -97,7 +50,7 @@ static uint64_t peak_of(struct selector *s)
 }
 
 /* The stretch that the transfers need: infinite where there is no window. */
-static double stretch_of(struct selector *s)
+static double stretch_of(struct plan_selector *s)
 {
 	double need = 1, w;
 
@@ -118,7 +71,7 @@ static double stretch_of(struct selector *s)
 	return need;
 }
 
-static double judge(struct selector *s, double scale)
+double plan_selector_judge(struct plan_selector *s, double scale)
 {
 	double peak = (double)peak_of(s), value, need, filled = 1;
 
@@ -132,7 +85,7 @@ static double judge(struct selector *s, double scale)
 		return value;
 	}
 	need = stretch_of(s);
-	if (need > s->hi * SLACK) {
+	if (need > s->hi * SELECTION_SLACK) {
 		value = 1000 * fmin(need, 1e9) / scale;
 		if (value < s->best)
 			goto keep;
@@ -141,8 +94,9 @@ static double judge(struct selector *s, double scale)
 	if (s->limit > 0)
 		filled = peak / s->limit;
 	filled += 0.5 * (double)s->chosen / (double)s->g.total_bytes;
-	value = need > scale * SLACK ? 1000 * need / scale : -filled / scale;
-	scale = fmin(fmax(need / SLACK, s->lo), s->hi);
+	value = need > scale * SELECTION_SLACK ? 1000 * need / scale :
+		-filled / scale;
+	scale = fmin(fmax(need / SELECTION_SLACK, s->lo), s->hi);
 	if (-filled / scale < s->best) {
 		s->best = -filled / scale;
 		s->best_scale = scale;
@@ -156,7 +110,8 @@ keep:
 	return value;
 }
 
-static void set(struct selector *s, const struct variable *v, bool on)
+void plan_selector_set(struct plan_selector *s, const struct plan_variable *v,
+	bool on)
 {
 	uint64_t bytes = on ? v->t->size_bytes : -v->t->size_bytes;
 
@@ -167,147 +122,10 @@ static void set(struct selector *s, const struct variable *v, bool on)
 	s->chosen += bytes;
 }
 
-static void set_all(struct selector *s, const bool *on)
+static void set_all(struct plan_selector *s, const bool *on)
 {
 	for (uint32_t k = 0; k < s->nr; k++)
-		set(s, &s->vars[k], on[k]);
-}
-
-/* ---- starts ---- */
-
-static double cap_of(const struct selector *s, uint32_t i, double scale)
-{
-	double w = s->window.compute(i, s->possible, s->duration,
-		s->window.data);
-
-	/* A hair less, so that rounding cannot make it too long. */
-	return plan_duration_to_bytes(s->ip, w * scale * SLACK) *
-		(1 - 1e-9);
-}
-
-/* Every layer up to its window and the level, larger tensors first. */
-static double fill(struct selector *s, double scale, uint64_t level)
-{
-	for (uint32_t i = 1; i < s->in->nr_layers; i++) {
-		uint64_t left;
-		double cap;
-
-		if (s->first[i] == s->first[i + 1])
-			continue;
-		cap = cap_of(s, i, scale);
-		left = cap < (double)level ? (uint64_t)cap : level;
-		for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++) {
-			const struct variable *v = &s->large[k];
-			bool on = v->t->size_bytes <= left;
-
-			set(s, v, on);
-			if (on)
-				left -= v->t->size_bytes;
-		}
-	}
-	return judge(s, scale);
-}
-
-/* The same with as many bytes as can be. */
-static void fill_exactly(struct selector *s, double scale, uint64_t level)
-{
-	struct plan_pick from, got;
-
-	for (uint32_t i = 1; i < s->in->nr_layers && !s->err; i++) {
-		uint32_t nr = s->first[i + 1] - s->first[i], j = 0;
-
-		if (!nr)
-			continue;
-		from.nr = nr;
-		from.bytes = 0;
-		from.at = plan_arena_alloc(s->arena, nr, sizeof(*from.at));
-		if (!from.at) {
-			s->err = PLAN_NO_MEMORY;
-			return;
-		}
-		for (uint32_t k = 0; k < nr; k++) {
-			from.at[k] = s->vars[s->first[i] + k].t;
-			from.bytes += from.at[k]->size_bytes;
-		}
-		s->err = plan_subset_bytes(&from,
-			fmin(cap_of(s, i, scale), (double)level), false,
-			s->arena, &got);
-		/* Both lists are in the layer's order. */
-		for (uint32_t k = 0; k < nr && !s->err; k++) {
-			bool on = j < got.nr && got.at[j] == from.at[k];
-
-			set(s, &s->vars[s->first[i] + k], on);
-			j += on;
-		}
-	}
-	judge(s, scale);
-}
-
-static double fill_levels(struct selector *s, double scale)
-{
-	double best = INFINITY;
-
-	for (uint32_t k = 0; k < s->nr_levels; k++)
-		best = fmin(best, fill(s, scale, s->levels[k]));
-	return best;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *p = a, *q = b;
-
-	return (*p > *q) - (*p < *q);
-}
-
-static enum plan_status find_levels(struct selector *s)
-{
-	uint64_t *sum = malloc(s->nr * sizeof(*sum));
-	uint32_t nr = 0;
-
-	if (!sum)
-		return PLAN_NO_MEMORY;
-	for (uint32_t i = 1; i < s->in->nr_layers; i++) {
-		uint64_t bytes = 0;
-
-		for (uint32_t k = s->first[i]; k < s->first[i + 1]; k++)
-			sum[nr++] = bytes += s->large[k].t->size_bytes;
-	}
-	qsort(sum, nr, sizeof(*sum), by_value);
-	for (uint32_t k = 0; k < LEVELS; k++) {
-		uint64_t v = sum[(size_t)k * nr / LEVELS];
-
-		if (!s->nr_levels || v != s->levels[s->nr_levels - 1])
-			s->levels[s->nr_levels++] = v;
-	}
-	s->levels[s->nr_levels++] = UINT64_MAX;
-	free(sum);
-	return PLAN_OK;
-}
-
-/* The smallest scale at which a filled set fits the limit. */
-static void start(struct selector *s)
-{
-	double lo = s->lo, hi = s->hi, mid;
-
-	s->best = INFINITY;
-	memset(s->on, 0, s->nr * sizeof(*s->on));
-	judge(s, s->hi);
-	if (fill_levels(s, lo) > 0 && fill_levels(s, hi) <= 0)
-		for (int i = 0; i < BISECT_STEPS && hi > lo * (1 + 1e-9);
-		     i++) {
-			mid = sqrt(lo * hi);
-			if (fill_levels(s, mid) <= 0)
-				hi = mid;
-			else
-				lo = mid;
-		}
-	for (uint32_t k = 0; k < s->nr_levels; k++) {
-		fill_exactly(s, s->best_scale, s->levels[k]);
-		fill_exactly(s, lo, s->levels[k]);
-	}
-	for (uint32_t k = 0; k < s->nr; k++)
-		set(s, &s->vars[k], true);
-	judge(s, s->hi);
+		plan_selector_set(s, &s->vars[k], on[k]);
 }
 
 /* ---- search ---- */
@@ -315,14 +133,14 @@ static void start(struct selector *s)
 /* Coordinates: each variable, then the scale. */
 static double value(void *ctx, const double *x)
 {
-	struct selector *s = ctx;
+	struct plan_selector *s = ctx;
 
 	for (uint32_t k = 0; k < s->nr; k++)
-		set(s, &s->vars[k], x[k] > 0.5);
-	return judge(s, x[s->nr]);
+		plan_selector_set(s, &s->vars[k], x[k] > 0.5);
+	return plan_selector_judge(s, x[s->nr]);
 }
 
-static void fill_member(struct selector *s, uint32_t member, double *x)
+static void fill_member(struct plan_selector *s, uint32_t member, double *x)
 {
 	uint32_t copies = (uint32_t)(s->p->pop_size * s->p->seed_ratio);
 
@@ -338,7 +156,7 @@ static void fill_member(struct selector *s, uint32_t member, double *x)
 		s->lo + plan_random_unit(&s->random) * (s->hi - s->lo);
 }
 
-static enum plan_status search(struct selector *s, bool annealing)
+static enum plan_status search(struct plan_selector *s, bool annealing)
 {
 	struct plan_search q = { .nr = s->nr + 1, .value = value, .ctx = s,
 		.pop = s->p->pop_size, .epochs = s->p->epoch,
@@ -380,18 +198,18 @@ static enum plan_status search(struct selector *s, bool annealing)
 }
 
 /* The objective with the set's own scale, and a slope towards the limit. */
-static double energy(struct selector *s)
+static double energy(struct plan_selector *s)
 {
-	double v = judge(s, s->best_scale);
+	double v = plan_selector_judge(s, s->best_scale);
 
 	/* Too long for the best scale: as if at the scale it needs. */
 	if (v > 0 && s->fits)
-		return -1 / fmax(stretch_of(s) / SLACK, 1e-9);
+		return -1 / fmax(stretch_of(s) / SELECTION_SLACK, 1e-9);
 	return v > 0 ? v / 1000 - 1 : v;
 }
 
-/* Flips and exchanges from the best; judge() keeps what is better. */
-static void polish(struct selector *s)
+/* Flips and exchanges from the best; judging keeps what is better. */
+static void polish(struct plan_selector *s)
 {
 	const double cool = exp(log(1e-5) / ANNEAL_STEPS);
 	double heat = 0.02, at, next;
@@ -399,7 +217,7 @@ static void polish(struct selector *s)
 	set_all(s, s->best_on);
 	at = energy(s);
 	for (uint32_t n = 0; n < ANNEAL_STEPS && !s->err; n++, heat *= cool) {
-		const struct variable *a, *b;
+		const struct plan_variable *a, *b;
 		bool was_a, was_b;
 
 		a = &s->vars[plan_random_below(&s->random, s->nr)];
@@ -408,17 +226,17 @@ static void polish(struct selector *s)
 		was_b = s->on[b->place];
 		if (a != b && was_a == was_b)
 			continue;
-		set(s, a, !was_a);
+		plan_selector_set(s, a, !was_a);
 		if (a != b)
-			set(s, b, !was_b);
+			plan_selector_set(s, b, !was_b);
 		next = energy(s);
 		if (next <= at || plan_random_unit(&s->random) <
 		    exp((at - next) / heat)) {
 			at = next;
 			continue;
 		}
-		set(s, a, was_a);
-		set(s, b, was_b);
+		plan_selector_set(s, a, was_a);
+		plan_selector_set(s, b, was_b);
 	}
 }
 
@@ -426,7 +244,7 @@ static void polish(struct selector *s)
 
 static int larger(const void *a, const void *b)
 {
-	const struct variable *p = a, *q = b;
+	const struct plan_variable *p = a, *q = b;
 
 	if (p->layer != q->layer)
 		return p->layer < q->layer ? -1 : 1;
@@ -436,7 +254,7 @@ static int larger(const void *a, const void *b)
 }
 
 /* Layers that fit their windows as they are are always offloaded. */
-static void fix_layers(struct selector *s)
+static void fix_layers(struct plan_selector *s)
 {
 	bool gaps = false;
 	double w;
@@ -450,7 +268,7 @@ static void fix_layers(struct selector *s)
 			s->window.data);
 		s->fixed[i] = s->possible[i] && w > 0 &&
 			plan_bytes_to_duration(s->ip, (double)s->possible[i]) <=
-			w * s->lo * SLACK;
+			w * s->lo * SELECTION_SLACK;
 		if (s->fixed[i]) {
 			s->off[i] = s->possible[i];
 			s->fixed_bytes += s->possible[i];
@@ -458,14 +276,14 @@ static void fix_layers(struct selector *s)
 	}
 }
 
-static void list_variables(struct selector *s)
+static void list_variables(struct plan_selector *s)
 {
 	for (uint32_t i = 0; i < s->g.nr; i++) {
 		const struct plan_pick *e = &s->g.at[i].eligible;
 
 		s->first[i] = s->nr;
 		for (uint32_t j = 0; i > 0 && !s->fixed[i] && j < e->nr; j++) {
-			s->vars[s->nr] = (struct variable){ e->at[j], i,
+			s->vars[s->nr] = (struct plan_variable){ e->at[j], i,
 				s->nr };
 			s->nr++;
 		}
@@ -475,7 +293,7 @@ static void list_variables(struct selector *s)
 	qsort(s->large, s->nr, sizeof(*s->large), larger);
 }
 
-static enum plan_status setup(struct selector *s)
+static enum plan_status setup(struct plan_selector *s)
 {
 	const uint32_t n = s->g.nr;
 	struct plan_arena *a = s->arena;
@@ -509,7 +327,7 @@ static enum plan_status setup(struct selector *s)
 	return PLAN_OK;
 }
 
-static enum plan_status finish(struct selector *s,
+static enum plan_status finish(struct plan_selector *s,
 	struct strategy_result *result)
 {
 	struct plan_pick pick;
@@ -549,7 +367,7 @@ static enum plan_status tensor_selection(const struct plan_input *in,
 	const struct plan_params *p, bool annealing, struct plan_arena *arena,
 	struct strategy_result *result)
 {
-	struct selector s = { .in = in, .p = p, .arena = arena,
+	struct plan_selector s = { .in = in, .p = p, .arena = arena,
 		.window = p->window, .random = { p->seed }, .lo = p->scale,
 		.assignment = plan_assignment_of(p, plan_assign_optimized) };
 	struct memory_transfer_interpolator *ip;
@@ -576,9 +394,9 @@ static enum plan_status tensor_selection(const struct plan_input *in,
 	if (!err)
 		err = setup(&s);
 	if (!err && s.nr) {
-		err = find_levels(&s);
+		err = plan_selector_levels(&s);
 		if (!err)
-			start(&s);
+			plan_selector_start(&s);
 		if (!err)
 			err = search(&s, annealing);
 		if (!err)
