@@ -367,8 +367,10 @@ UNIT := \
 	test_plan_property \
 	test_plan_reference \
 	test_plan_strategy \
+	test_plan_threads \
 	test_plan_timeline \
 	test_ptx_atomic \
+	test_ptx_barrier \
 	test_ptx_float \
 	test_ptx_flow \
 	test_ptx_int \
@@ -557,11 +559,15 @@ GLPK := $(if $(wildcard /usr/include/glpk.h),-lglpk)
 UNIT_OBJS_test_plan_io := $(PLAN_IO_SRCS) $(PLANNER_SRCS)
 UNIT_LIBS_test_plan_io := -ljson-c
 UNIT_OBJS_test_plan_parts := $(PLANNER_SRCS)
-UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_lp.c
+UNIT_OBJS_test_plan_optimal := $(PLAN_CASES) test/unit/plan_check.c \
+	test/unit/plan_lp.c
 UNIT_LIBS_test_plan_optimal := -ljson-c $(GLPK)
 UNIT_OBJS_test_plan_property := test/unit/plan_same.c $(PLAN_IO_SRCS) \
 	$(PLANNER_SRCS)
 UNIT_LIBS_test_plan_property := -ljson-c
+UNIT_OBJS_test_plan_threads := test/unit/plan_same.c $(PLAN_IO_SRCS) \
+	$(PLANNER_SRCS)
+UNIT_LIBS_test_plan_threads := -ljson-c
 UNIT_OBJS_test_plan_reference := $(PLAN_CASES)
 UNIT_LIBS_test_plan_reference := -ljson-c
 UNIT_OBJS_test_plan_timeline := $(PLANNER_SRCS)
@@ -574,6 +580,7 @@ UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_ptx_atomic := $(PTX_SRCS)
+UNIT_OBJS_test_ptx_barrier := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)

@@ -4,6 +4,7 @@
  */
 #include "test/unit/plan_same.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,4 +176,19 @@ void plan_same_file(const struct plan_strategy *s, const struct plan_file *f,
 	same_profile(&f->profile, &g.profile);
 	free(first);
 	free(second);
+}
+
+void plan_same_case(const char *name, struct plan_arena *arena,
+	struct plan_profile *p)
+{
+	struct plan_io io = { .file = name };
+	char path[128], *text;
+	size_t len;
+
+	snprintf(path, sizeof(path), "test/data/cases/%s.json", name);
+	ck_assert_msg(!plan_io_load(&io, path, &text, &len), "%s", io.error);
+	ck_assert_msg(!plan_io_parse_profile(&io, text, len, arena, p), "%s",
+		io.error);
+	free(text);
+	ck_assert_uint_eq(p->nr_budgets, 5);
 }

@@ -9,7 +9,7 @@
 #include "planner/plan_io.h"
 #include "test/unit/unit.h"
 
-/* Check's own assertions write to a pipe each time; these only when they fail. */
+/* Check's own assertions write to a pipe each time; these only on failure. */
 #define HOLDS_MSG(x, ...) \
 	do { \
 		if (!(x)) \
@@ -18,6 +18,9 @@
 #define HOLDS(x) HOLDS_MSG(x, "not so: %s", #x)
 #define HOLDS_EQ(a, b) HOLDS_MSG((a) == (b), "%s is not %s", #a, #b)
 
+/* The file test/data/cases/NAME.json as a profile. */
+void plan_same_case(const char *name, struct plan_arena *arena,
+	struct plan_profile *p);
 /* Both may be NULL. */
 void plan_same_text(const char *a, const char *b);
 /* Fails unless the plan that is read is the plan that was written. */

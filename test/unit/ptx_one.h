@@ -24,4 +24,16 @@ static inline void one_run(struct dev *d, const char *text, uint32_t threads)
 	"ld.param.u64 %p, [p];\n" \
 	"mov.u32 %t, %tid.x;\n"
 
+/* Kernel k(p): %out is the thread's own word of p, %t its number. */
+#define ONE_KERNEL(decl, body) PTX_HEAD \
+	".visible .entry k(.param .u64 p) {\n" \
+	".reg .b64 %p, %out, %o; .reg .b32 %t, %s;\n" decl \
+	"ld.param.u64 %p, [p];\n" \
+	"mov.u32 %t, %tid.x;\n" \
+	"mul.wide.u32 %o, %t, 4;\n" \
+	"add.u64 %out, %p, %o;\n" \
+	"mov.u32 %s, 0;\n" \
+	body "}\n"
+#define ONE_STORE "st.global.u32 [%out], %s;\nret;\n"
+
 #endif

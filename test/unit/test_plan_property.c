@@ -3,7 +3,7 @@
  * What holds for every strategy.  On the cases: none has a plan with a shorter
  * period than `optimal`, which stays close to the stored bounds.  On random
  * models: memory within the budget, no period below the bound, plan files that
- * come back as they were.  And threads plan as one thread does.
+ * come back as they were.
  */
 #include "planner/optimal.h"
 #include "planner/plan_io.h"
@@ -12,7 +12,6 @@
 
 #include <json-c/json.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,21 +145,6 @@ static uint64_t largest_layer(const struct plan_profile *p)
 		most = sum > most ? sum : most;
 	}
 	return most;
-}
-
-static void load_case(const char *name, struct plan_arena *arena,
-	struct plan_profile *p)
-{
-	struct plan_io io = { .file = name };
-	char path[128], *text;
-	size_t len;
-
-	snprintf(path, sizeof(path), "test/data/cases/%s.json", name);
-	ck_assert_msg(!plan_io_load(&io, path, &text, &len), "%s", io.error);
-	ck_assert_msg(!plan_io_parse_profile(&io, text, len, arena, p), "%s",
-		io.error);
-	free(text);
-	ck_assert_uint_eq(p->nr_budgets, 5);
 }
 
 /* ---- memory, counted anew ------------------------------------------------ */
@@ -315,7 +299,7 @@ START_TEST(test_bounds)
 		struct plan_arena *arena = plan_arena_create();
 		struct plan_profile p;
 
-		load_case(cases[i], arena, &p);
+		plan_same_case(cases[i], arena, &p);
 		for (uint32_t k = 0; k < p.nr_budgets; k++) {
 			if (p.budgets[k] == PLAN_NO_LIMIT)
 				continue;
@@ -384,7 +368,7 @@ START_TEST(test_nobody_is_faster)
 	uint32_t compared = 0;
 	struct plan_profile p;
 
-	load_case(cases[_i], arena, &p);
+	plan_same_case(cases[_i], arena, &p);
 	for (uint32_t k = 0; k < p.nr_budgets; k++)
 		check_others(&p, p.budgets[k], &compared);
 	if (getenv("V"))
@@ -562,106 +546,6 @@ START_TEST(test_random_models)
 }
 END_TEST
 
-/* ---- threads ------------------------------------------------------------- */
-
-#define THREADS 4
-#define MOST_STRATEGIES 32
-
-static const char *const threaded[THREADS] = {
-	"sdxl_unet", "gpt2xl_tied", "uneven_seed7", "embed_heavy",
-};
-
-struct planner_thread {
-	const struct plan_profile *profiles;
-	uint32_t first;			/* case that it begins with */
-	pthread_barrier_t *barrier;	/* NULL: alone */
-	/* What it planned, by case and strategy. */
-	char *text[THREADS][MOST_STRATEGIES];
-};
-
-/* NULL if the strategy has no plan here. */
-static char *plan_text_of(const struct plan_profile *p,
-	const struct plan_strategy *s)
-{
-	struct plan_arena *arena = plan_arena_create();
-	struct plan_file f = { .profile = *p, .strategy = s->name,
-		.params = s->defaults, .budget = p->budgets[2] };
-	struct plan_input in = plan_io_input(p, f.budget);
-	char *text = NULL;
-
-	/* Fewer generations than by default. */
-	f.params.epoch = 10;
-	if (!plan_compute(s, &in, &f.params, arena, &f.result) &&
-	    !evaluate_strategy_result(&f.result, &in, s->name, NULL,
-		&f.score)) {
-		f.bound_ms = f.result.bound_ms;
-		f.period_ms = f.result.period_ms;
-		text = plan_io_print_plan(&f);
-	}
-	plan_arena_destroy(arena);
-	return text;
-}
-
-/* Check's assertions belong into the main thread only. */
-static void *plan_all(void *arg)
-{
-	struct planner_thread *t = arg;
-
-	for (uint32_t n = 0; n < THREADS; n++) {
-		uint32_t c = (t->first + n) % THREADS;
-
-		for (uint32_t i = 0; i < plan_nr_strategies(); i++) {
-			if (t->barrier)
-				pthread_barrier_wait(t->barrier);
-			t->text[c][i] = plan_text_of(&t->profiles[c],
-				plan_strategy(i));
-		}
-	}
-	return NULL;
-}
-
-/* The threads come first: what is set up at first use is set up by them. */
-START_TEST(test_threads)
-{
-	struct plan_arena *arena = plan_arena_create();
-	struct plan_profile profiles[THREADS];
-	struct planner_thread *t = calloc(THREADS + 1, sizeof(*t));
-	pthread_t id[THREADS];
-	pthread_barrier_t barrier;
-	uint32_t plans = 0;
-
-	ck_assert_uint_le(plan_nr_strategies(), MOST_STRATEGIES);
-	for (int k = 0; k < THREADS; k++)
-		load_case(threaded[k], arena, &profiles[k]);
-	ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
-	for (uint32_t k = 0; k < THREADS; k++) {
-		t[k].profiles = profiles;
-		t[k].first = k;
-		t[k].barrier = &barrier;
-		ck_assert_int_eq(pthread_create(&id[k], NULL, plan_all, &t[k]),
-			0);
-	}
-	for (int k = 0; k < THREADS; k++)
-		ck_assert_int_eq(pthread_join(id[k], NULL), 0);
-	t[THREADS].profiles = profiles;
-	plan_all(&t[THREADS]);
-	for (int c = 0; c < THREADS; c++)
-		for (uint32_t i = 0; i < plan_nr_strategies(); i++) {
-			const char *alone = t[THREADS].text[c][i];
-
-			plans += alone != NULL;
-			for (int k = 0; k < THREADS; k++)
-				plan_same_text(alone, t[k].text[c][i]);
-			for (int k = 0; k <= THREADS; k++)
-				free(t[k].text[c][i]);
-		}
-	ck_assert_uint_gt(plans, 40);
-	pthread_barrier_destroy(&barrier);
-	free(t);
-	plan_arena_destroy(arena);
-}
-END_TEST
-
 static Suite *suite(void)
 {
 	Suite *s = suite_create("plan_property");
@@ -671,7 +555,6 @@ static Suite *suite(void)
 	tcase_add_test(t, test_bounds);
 	tcase_add_loop_test(t, test_nobody_is_faster, 0, NR_CASES);
 	tcase_add_loop_test(t, test_random_models, 0, PARTS);
-	tcase_add_test(t, test_threads);
 	suite_add_tcase(s, t);
 	return s;
 }
