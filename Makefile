@@ -266,6 +266,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/procaddr.c \
 	test/softcuda/race.c \
 	test/softcuda/report.c \
+	test/softcuda/share.c \
 	test/softcuda/sim.c \
 	test/softcuda/space.c \
 	test/softcuda/stream.c \
@@ -385,6 +386,7 @@ UNIT := \
 	test_softcuda_pool \
 	test_softcuda_procaddr \
 	test_softcuda_race \
+	test_softcuda_share \
 	test_softcuda_sim \
 	test_softcuda_threads \
 	test_softcuda_vmm \
@@ -577,6 +579,7 @@ UNIT_OBJS_test_softcuda_paging := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_pool := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_procaddr := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_race := $(SOFTCUDA_SRCS) $(PTX_SRCS)
+UNIT_OBJS_test_softcuda_share := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_sim := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_vmm := $(SOFTCUDA_SRCS) $(PTX_SRCS)
 UNIT_OBJS_test_ptx_atomic := $(PTX_SRCS)

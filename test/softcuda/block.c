@@ -4,9 +4,12 @@
  */
 #include "test/softcuda/block.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "test/softcuda/device.h"
@@ -14,6 +17,7 @@
 #include "test/softcuda/object.h"
 #include "test/softcuda/paging.h"
 #include "test/softcuda/report.h"
+#include "test/softcuda/share.h"
 
 /* As f32 a NaN, as an integer or pointer nonsense. */
 #define POISON 0x7fc0deadu
@@ -25,6 +29,8 @@ CUresult block_charge(int device, uint64_t size)
 {
 	if (device == BLOCK_HOST)
 		return CUDA_SUCCESS;
+	if (used[device] + size > knobs.memory)
+		share_sweep();
 	if (size > knobs.memory || used[device] > knobs.memory - size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	used[device] += size;
@@ -96,7 +102,7 @@ void block_put(struct block *b)
 {
 	if (--b->refs)
 		return;
-	if (!b->uvm)
+	if (!b->uvm && !b->imported)
 		block_uncharge(b->device, b->size);
 	paging_forget(b);
 	if (b->bytes && !b->borrowed)
@@ -125,6 +131,86 @@ static void make_bytes(struct block *b)
 	}
 	madvise(b->bytes, b->size, MADV_HUGEPAGE);
 	b->filled = object_alloc(b->size / BLOCK_FILL + 1);
+}
+
+/* Behind the bytes of a shared block: what another process must know. */
+struct trailer {
+	char magic[16];
+	uint64_t size;
+	CUmemAllocationProp prop;
+	int device;
+};
+#define MAGIC "softcuda memory"
+
+/* Makes a file of the bytes; -1 when the host has no room for it. */
+static int make_file(const struct block *b)
+{
+	struct trailer t = {
+		.magic = MAGIC, .size = b->size, .prop = b->prop,
+		.device = b->device,
+	};
+	int fd = memfd_create("softcuda", MFD_CLOEXEC);
+	uint64_t done = 0;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && done < b->size) {
+		n = pwrite(fd, b->bytes + done, b->size - done, (off_t)done);
+		done += n > 0 ? (uint64_t)n : 0;
+	}
+	if (fd >= 0 && (done < b->size || pwrite(fd, &t, sizeof(t),
+	    (off_t)b->size) != (ssize_t)sizeof(t))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+bool block_share(struct block *b)
+{
+	struct stat st;
+
+	if (b->file)
+		return true;
+	if (b->borrowed || b->uvm || b->fd >= 0)
+		return false;
+	block_bytes(b, 0, b->size);
+	b->fd = make_file(b);
+	if (b->fd < 0)
+		return false;
+	/* At the same address: who looks at the bytes need not know. */
+	if (fstat(b->fd, &st) || mmap(b->bytes, b->size, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_FIXED, b->fd, 0) == MAP_FAILED) {
+		fputs("softcuda: the host is out of memory\n", stderr);
+		abort();
+	}
+	b->file = st.st_ino;
+	return true;
+}
+
+struct block *block_import(int fd)
+{
+	struct trailer t;
+	struct stat st;
+	struct block *b;
+	void *p;
+
+	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(t)
+	    || pread(fd, &t, sizeof(t), st.st_size - (off_t)sizeof(t))
+	    != (ssize_t)sizeof(t) || memcmp(t.magic, MAGIC, sizeof(MAGIC))
+	    || (uint64_t)st.st_size != t.size + sizeof(t))
+		return NULL;
+	p = mmap(NULL, t.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	b = make(t.device, t.size);
+	b->bytes = p;
+	b->imported = true;
+	b->prop = t.prop;
+	b->file = st.st_ino;
+	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	b->filled = object_alloc(b->size / BLOCK_FILL + 1);
+	memset(b->filled, true, b->size / BLOCK_FILL + 1);
+	return b;
 }
 
 bool block_show(struct block *b, uint64_t address)

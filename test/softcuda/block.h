@@ -21,7 +21,9 @@ struct block {
 	uint64_t size;
 	uint8_t *bytes;		/* NULL before first use */
 	bool borrowed;		/* bytes are the program's */
-	int fd;			/* of host memory that can be mapped again */
+	int fd;			/* of memory that can be mapped again, or -1 */
+	uint64_t file;		/* number of fd's file; 0: not shared yet */
+	bool imported;		/* another process's: not accounted here */
 	bool *filled;		/* per BLOCK_FILL bytes */
 	struct shadow *shadow;
 	uint64_t handle;	/* of cuMemCreate, 0 for others or released */
@@ -49,6 +51,13 @@ void block_put(struct block *b);
 /* Host memory of cuMemCreate, shown to the CPU at `address` too. */
 bool block_show(struct block *b, uint64_t address);
 void block_hide(struct block *b, uint64_t address);
+/*
+ * Puts the bytes into a file that other processes can map: b->fd, b->file.
+ * false: such memory cannot be shared.
+ */
+bool block_share(struct block *b);
+/* The memory of such a file, one reference; the file stays the caller's. */
+struct block *block_import(int fd);
 /* Bytes [off, off + size), filled if they never were. */
 uint8_t *block_bytes(struct block *b, uint64_t off, uint64_t size);
 

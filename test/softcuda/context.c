@@ -17,6 +17,7 @@
 #include "test/softcuda/mempool.h"
 #include "test/softcuda/module.h"
 #include "test/softcuda/report.h"
+#include "test/softcuda/share.h"
 #include "test/softcuda/sim.h"
 #include "test/softcuda/stream.h"
 
@@ -98,6 +99,7 @@ static void tear_down(struct context *ctx)
 	stream_context_end(ctx);
 	module_context_end(ctx);
 	mempool_context_end(ctx);
+	share_context_end(ctx);
 	memory_context_end(ctx);
 	hostmem_context_end(ctx);
 	block_uncharge(ctx->device, ctx->charged);

@@ -40,11 +40,25 @@ struct late_free {
 static struct slab *slabs;
 static unsigned nr_late_frees;
 
+static struct map *map_region(struct context *ctx, struct block *b,
+	enum region_kind kind)
+{
+	struct region *r = space_reserve(b->size, 0, 0, kind);
+	struct map *m;
+
+	if (!r)
+		return NULL;
+	r->context = ctx;
+	m = space_map(r, r->address, b->size, b);
+	m->context = ctx;
+	m->access[ctx->device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return m;
+}
+
 static struct map *make_region(struct context *ctx, uint64_t size,
 	enum region_kind kind)
 {
 	struct block *b;
-	struct region *r;
 	struct map *m;
 
 	if (knobs.uvm)
@@ -53,15 +67,7 @@ static struct map *make_region(struct context *ctx, uint64_t size,
 		b = NULL;
 	if (!b)
 		return NULL;
-	r = space_reserve(size, 0, 0, kind);
-	if (!r) {
-		block_put(b);
-		return NULL;
-	}
-	r->context = ctx;
-	m = space_map(r, r->address, size, b);
-	m->context = ctx;
-	m->access[ctx->device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	m = map_region(ctx, b, kind);
 	block_put(b);
 	return m;
 }
@@ -279,7 +285,8 @@ CUresult memory_free(CUdeviceptr address)
 {
 	struct memory_range range;
 
-	if (!memory_range(address, &range) || range.address != address)
+	if (!memory_range(address, &range) || range.address != address
+	    || range.map->region->kind == REGION_OPENED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!knobs.free_waits && range.map->region->kind != REGION_POOL) {
 		stats.frees++;
@@ -310,6 +317,20 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 	return call_end(&c);
 }
 
+struct map *memory_open(struct context *ctx, struct block *b)
+{
+	struct map *m = map_region(ctx, b, REGION_OPENED);
+
+	if (m)
+		m->region->requested = b->size;
+	return m;
+}
+
+void memory_close(struct map *m)
+{
+	drop_region(m);
+}
+
 /* ---- lookup ------------------------------------------------------------------- */
 
 /* Size 0: freed, but still in use. */
@@ -322,7 +343,8 @@ static bool find_range(uint64_t address, struct memory_range *out)
 	if (!m || m->region->kind == REGION_RESERVED)
 		return false;
 	out->map = m;
-	if (m->region->kind == REGION_ALLOC) {
+	if (m->region->kind == REGION_ALLOC
+	    || m->region->kind == REGION_OPENED) {
 		out->address = m->address;
 		out->size = m->region->requested;
 		return true;

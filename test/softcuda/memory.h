@@ -34,6 +34,10 @@ static inline bool memory_has_ends(const struct map *m)
 {
 	return m->region && m->region->kind != REGION_RESERVED;
 }
+/* Another process's cuMemAlloc: a mapping of the block for `ctx`, or NULL. */
+struct map *memory_open(struct context *ctx, struct block *b);
+/* Ends such a mapping. */
+void memory_close(struct map *m);
 void memory_context_end(struct context *ctx);
 
 #endif

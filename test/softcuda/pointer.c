@@ -13,6 +13,7 @@
 #include "test/softcuda/hostmem.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/mempool.h"
+#include "test/softcuda/share.h"
 
 /* The size of an attribute's answer, 0 for one that is not answered. */
 static size_t size_of(CUpointer_attribute attr)
@@ -125,6 +126,9 @@ static CUresult number(const struct about *a, CUpointer_attribute attr,
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*out = !a->host && (a->region->kind == REGION_ALLOC
 			|| a->region->kind == REGION_SLAB);
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		*out = !a->host && a->map && share_can_dma(a->map);
 		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*out = a->map ? a->map->block->prop.requestedHandleTypes : 0;

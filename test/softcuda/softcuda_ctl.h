@@ -47,5 +47,17 @@ typedef uint64_t softcuda_last_report_fn(char *buf, uint64_t size);
 typedef void softcuda_clear_reports_fn(void);
 /* The next call of `name` (NULL: any) after `skip` others fails with `code`. */
 typedef void softcuda_fail_next_fn(const char *name, uint64_t skip, int code);
+/*
+ * What a network card's driver does: the GPU's physical memory that is at
+ * [address, address + size) now, whatever is there later.  A descriptor, closed
+ * by close(); -1 where such memory cannot be reached.  That of
+ * cuMemGetHandleForAddressRange is of the same kind.
+ */
+typedef int softcuda_dma_open_fn(uint64_t address, uint64_t size);
+/* The card reads (writes) the bytes at `offset` now; 0, or -1. */
+typedef int softcuda_dma_read_fn(int fd, uint64_t offset, void *to,
+	uint64_t n);
+typedef int softcuda_dma_write_fn(int fd, uint64_t offset, const void *from,
+	uint64_t n);
 
 #endif

@@ -22,6 +22,7 @@ enum region_kind {
 	REGION_ALLOC,		/* one cuMemAlloc of its own blocks */
 	REGION_SLAB,		/* many small cuMemAllocs */
 	REGION_POOL,		/* chunks of stream-ordered allocations */
+	REGION_OPENED,		/* another process's cuMemAlloc */
 };
 
 struct context;

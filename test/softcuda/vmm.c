@@ -83,10 +83,42 @@ static CUresult locate(const CUmemAllocationProp *p, int *device)
 	}
 }
 
+uint64_t vmm_handle(struct block *b)
+{
+	struct handle *h = b->handle ? find(b->handle) : NULL;
+
+	if (!h) {
+		h = object_alloc(sizeof(*h));
+		h->value = next_value++;
+		h->block = b;
+		block_get(b);
+		b->handle = h->value;
+		HASH_ADD(hh, handles, value, sizeof(h->value), h);
+	}
+	h->refs++;
+	return h->value;
+}
+
+struct block *vmm_block(uint64_t value)
+{
+	struct handle *h = find(value);
+
+	return h ? h->block : NULL;
+}
+
+struct block *vmm_block_of_file(uint64_t file)
+{
+	struct handle *h, *next;
+
+	HASH_ITER(hh, handles, h, next)
+		if (h->block->file == file)
+			return h->block;
+	return NULL;
+}
+
 static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	struct handle *h;
 	struct block *b;
 	int device;
 	CUresult r = supported();
@@ -98,23 +130,20 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t size,
 	r = locate(prop, &device);
 	if (r)
 		return r;
-	if (prop->requestedHandleTypes) {
-		report_log("cuMemCreate: memory that can be shared with other "
-			"processes is not supported");
+	if (prop->requestedHandleTypes
+	    & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+	    || (prop->requestedHandleTypes && device == BLOCK_HOST)) {
+		report_log("cuMemCreate: such memory cannot be shared with "
+			"other processes");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 	r = block_create(device, size, &b);
 	if (r)
 		return r;
 	b->prop = *prop;
-	h = object_alloc(sizeof(*h));
-	h->value = next_value++;
-	h->refs = 1;
-	h->block = b;
-	b->handle = h->value;
-	HASH_ADD(hh, handles, value, sizeof(h->value), h);
+	*out = vmm_handle(b);
+	block_put(b);
 	stats.creates++;
-	*out = h->value;
 	return CUDA_SUCCESS;
 }
 
@@ -157,21 +186,10 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 static CUresult retain(CUmemGenericAllocationHandle *out, void *address)
 {
 	struct map *m = space_find((uintptr_t)address);
-	struct handle *h;
 
 	if (!out || !m || m->region->kind != REGION_RESERVED)
 		return CUDA_ERROR_INVALID_VALUE;
-	h = m->block->handle ? find(m->block->handle) : NULL;
-	if (!h) {
-		h = object_alloc(sizeof(*h));
-		h->value = next_value++;
-		h->block = m->block;
-		block_get(h->block);
-		h->block->handle = h->value;
-		HASH_ADD(hh, handles, value, sizeof(h->value), h);
-	}
-	h->refs++;
-	*out = h->value;
+	*out = vmm_handle(m->block);
 	return CUDA_SUCCESS;
 }
 

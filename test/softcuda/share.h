@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that others get hold of: other processes, and devices beside the GPU.
+ * Guarded by the driver's lock.
+ */
+#ifndef SOFTCUDA_SHARE_H
+#define SOFTCUDA_SHARE_H
+
+#include "test/softcuda/space.h"
+
+/* Whether a network card may be given what is mapped there. */
+bool share_can_dma(const struct map *m);
+/* Lets go of device memory whose descriptors were closed. */
+void share_sweep(void);
+/* What `ctx` has opened of other processes is closed. */
+void share_context_end(struct context *ctx);
+
+#endif
