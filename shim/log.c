@@ -60,7 +60,8 @@ static void put_padded(struct line *l, const char *s, size_t len, int width,
 		put(l, ' ');
 }
 
-static void put_number(struct line *l, unsigned long long v, bool negative,
+/* sign: what stands before the digits. */
+static void put_number(struct line *l, unsigned long long v, const char *sign,
 	unsigned int base, bool upper, int width, bool left, char pad)
 {
 	const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -71,17 +72,19 @@ static void put_number(struct line *l, unsigned long long v, bool negative,
 		buf[--pos] = digits[v % base];
 		v /= base;
 	} while (v != 0);
-	if (negative && pad == '0') {
-		put(l, '-');
-		width--;
-	} else if (negative) {
-		buf[--pos] = '-';
+	if (pad == '0') {
+		for (; *sign != '\0'; sign++, width--)
+			put(l, *sign);
+	} else {
+		pos -= strlen(sign);
+		memcpy(buf + pos, sign, strlen(sign));
 	}
 	put_padded(l, buf + pos, sizeof(buf) - pos, width, left, pad);
 }
 
 struct spec {
 	bool left;
+	bool prefix;		/* 0x */
 	char pad;
 	int width;
 	int precision;		/* -1: none */
@@ -91,8 +94,9 @@ struct spec {
 static const char *read_spec(const char *p, struct spec *s, va_list *ap)
 {
 	*s = (struct spec){ .pad = ' ', .precision = -1 };
-	for (; *p == '-' || *p == '0'; p++) {
+	for (; *p == '-' || *p == '0' || *p == '#'; p++) {
 		s->left |= *p == '-';
+		s->prefix |= *p == '#';
 		if (*p == '0')
 			s->pad = '0';
 	}
@@ -155,21 +159,20 @@ static void put_format(struct line *l, const char *p, va_list *ap)
 			d = s.longs ? va_arg(*ap, long) : va_arg(*ap, int);
 			u = d < 0 ? 0 - (unsigned long long)d :
 				(unsigned long long)d;
-			put_number(l, u, d < 0, 10, false, s.width, s.left,
-				s.pad);
+			put_number(l, u, d < 0 ? "-" : "", 10, false, s.width,
+				s.left, s.pad);
 			break;
 		case 'u':
 		case 'x':
 		case 'X':
 			u = s.longs ? va_arg(*ap, unsigned long) :
 				va_arg(*ap, unsigned int);
-			put_number(l, u, false, *p == 'u' ? 10 : 16,
+			put_number(l, u, !s.prefix || u == 0 ? "" :
+				*p == 'X' ? "0X" : "0x", *p == 'u' ? 10 : 16,
 				*p == 'X', s.width, s.left, s.pad);
 			break;
 		case 'p':
-			put(l, '0');
-			put(l, 'x');
-			put_number(l, (uintptr_t)va_arg(*ap, void *), false, 16,
+			put_number(l, (uintptr_t)va_arg(*ap, void *), "0x", 16,
 				false, s.width, s.left, s.pad);
 			break;
 		default:

@@ -98,6 +98,9 @@ START_TEST(formats)
 		"xyz");
 	SAME("%c%c|%3c", 'o', 'k', 'r');
 	SAME("%p", (void *)0x7f0012345678);
+	SAME("%#llx %#x %#X", 0x7f0012345678ull, 0u, 0xbeefu);
+	SAME("%#10x|%#010x|%-#10x|%20p|%-20p|", 31u, 31u, 31u,
+		(void *)0x7f0012345678, (void *)0x7f0012345678);
 	SAME("%*d", 6, 99);
 }
 END_TEST
