@@ -108,7 +108,7 @@ void jobs_commit(struct device *d, struct page_set *s, struct jobs *jobs)
 		job_take(d, j, slot);
 		j->keep = j->old != PAGE_NONE &&
 			d->pages[j->old].alias == j->slot &&
-			t->schedule != NULL && !t->schedule->ending;
+			t->schedule != NULL && !t->schedule->unaliasing;
 		j->aliased = d->pages[j->page].alias == j->slot;
 		if (j->old != PAGE_NONE)
 			unit_page_gone(d, j->old, j->slot);

@@ -366,6 +366,77 @@ static void wait_pump(struct device *d, struct schedule *sc)
 			lock_now_ns() + UNIT_LOOK_NS);
 }
 
+static void wait_moving(struct device *d, const struct schedule *sc)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t i = 0; i < sc->nr_units; i++)
+		for (uint32_t k = 0; k < sc->units[i].nr; k++)
+			while (d->pages[sc->units[i].pages[k]].state ==
+			       PAGE_MOVING) {
+				lock_wait(&d->pool_lock, &d->pool_cond,
+					lock_now_ns() + UNIT_LOOK_NS);
+				i = k = 0;	/* from the start */
+			}
+}
+
+/* Aliases without a tenant; nothing issued on the device is at work. */
+static void unalias(struct device *d, const struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	for (uint32_t k = 0; k < u->nr; k++) {
+		struct page *p = &d->pages[u->pages[k]];
+
+		if (p->alias == PAGE_NONE)
+			continue;
+		/* A mapping that stays is that of a present page from now on. */
+		if ((p->slot != p->alias || p->state != PAGE_PRESENT) &&
+		    device_unmap(d, device_address(d, u->pages[k]), 1) !=
+		    CUDA_SUCCESS)
+			log_err("a page stays mapped to memory that it shares");
+		p->alias = PAGE_NONE;
+	}
+}
+
+/*
+ * No page is an alias any more.  From here on tenants that leave lose theirs,
+ * after their readers.  For those that left before, all that was issued counts.
+ */
+static void unalias_all(struct device *d, struct schedule *sc)
+	REQUIRES(&d->pool_lock)
+{
+	sc->unaliasing = true;
+	wait_moving(d, sc);
+	lock_release(&d->pool_lock);
+	context_quiesce(d);
+	lock_acquire(&d->pool_lock);
+	wait_moving(d, sc);
+	for (uint32_t i = 0; i < sc->nr_units; i++)
+		unalias(d, &sc->units[i]);
+	sc->aliases = false;
+}
+
+static CUresult alias_unit(struct device *d, struct schedule *sc,
+	const struct unit *u)
+	REQUIRES(&d->pool_lock)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint32_t k = 0; k < u->nr && r == CUDA_SUCCESS; k++) {
+		struct page *p = &d->pages[u->pages[k]];
+		uint32_t n = alias_run(d, u, k);
+
+		if (sc->ending) {
+			r = CUDA_ERROR_NOT_READY;
+		} else if (n > 0) {
+			r = alias_pages(d, u, k, n);
+			k += n - 1;
+		} else if (p->state == PAGE_PRESENT && p->slot == u->slots[k]) {
+			p->alias = p->slot;
+		}
+	}
+	return r;
+}
+
 CUresult schedule_make_fast(struct device *d)
 {
 	struct schedule *sc;
@@ -373,30 +444,25 @@ CUresult schedule_make_fast(struct device *d)
 
 	lock_acquire(&d->pool_lock);
 	sc = d->tenancy->schedule;
-	if (sc == NULL || sc->fast) {
+	if (sc == NULL || sc->fast || sc->ending) {
 		lock_release(&d->pool_lock);
 		return CUDA_SUCCESS;
 	}
+	/* It cannot end before we are done. */
+	sc->changing = sc->aliases = true;
 	wait_pump(d, sc);
-	for (uint32_t i = 0; i < sc->nr_units && r == CUDA_SUCCESS; i++) {
-		struct unit *u = &sc->units[i];
-
-		for (uint32_t k = 0; k < u->nr && r == CUDA_SUCCESS; k++) {
-			struct page *p = &d->pages[u->pages[k]];
-			uint32_t n = alias_run(d, u, k);
-
-			if (n > 0) {
-				r = alias_pages(d, u, k, n);
-				k += n - 1;
-			} else if (p->state == PAGE_PRESENT &&
-				   p->slot == u->slots[k]) {
-				p->alias = p->slot;
-			}
-		}
-	}
-	/* Those that were mapped keep their mapping either way. */
+	for (uint32_t i = 0; i < sc->nr_units && r == CUDA_SUCCESS; i++)
+		r = alias_unit(d, sc, &sc->units[i]);
+	/*
+	 * All or none: where a driver limits the mappings of a handle, one that
+	 * a page keeps is one that the slot's next tenant cannot have.
+	 */
 	sc->fast = r == CUDA_SUCCESS;
-	sc->held = false;
+	if (!sc->fast && !sc->ending)
+		unalias_all(d, sc);
+	sc->changing = false;
+	sc->held = sc->ending;
+	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
 	return r;
 }
@@ -423,36 +489,15 @@ static void close_all(struct device *d, struct schedule *sc)
 	}
 }
 
-static void wait_moving(struct device *d, const struct schedule *sc)
+static void leave_units(struct device *d, const struct schedule *sc)
 	REQUIRES(&d->pool_lock)
 {
 	for (uint32_t i = 0; i < sc->nr_units; i++)
-		for (uint32_t k = 0; k < sc->units[i].nr; k++)
-			while (d->pages[sc->units[i].pages[k]].state ==
-			       PAGE_MOVING) {
-				lock_wait(&d->pool_lock, &d->pool_cond,
-					lock_now_ns() + UNIT_LOOK_NS);
-				i = k = 0;	/* from the start */
-			}
-}
+		for (uint32_t k = 0; k < sc->units[i].nr; k++) {
+			struct page *p = &d->pages[sc->units[i].pages[k]];
 
-/* Aliases without a tenant; nothing issued on the device is at work. */
-static void unalias(struct device *d, const struct unit *u)
-	REQUIRES(&d->pool_lock)
-{
-	for (uint32_t k = 0; k < u->nr; k++) {
-		struct page *p = &d->pages[u->pages[k]];
-
-		p->unit = p->place = PAGE_NONE;
-		if (p->alias == PAGE_NONE)
-			continue;
-		/* A mapping that stays is that of a present page from now on. */
-		if ((p->slot != p->alias || p->state != PAGE_PRESENT) &&
-		    device_unmap(d, device_address(d, u->pages[k]), 1) !=
-		    CUDA_SUCCESS)
-			log_err("a page stays mapped to memory that it shares");
-		p->alias = PAGE_NONE;
-	}
+			p->unit = p->place = PAGE_NONE;
+		}
 }
 
 void schedule_end(struct device *d, const char *why)
@@ -473,21 +518,19 @@ void schedule_end(struct device *d, const char *why)
 		return;
 	}
 	sc->ending = true;
+	while (sc->changing)
+		lock_wait(&d->pool_lock, &d->pool_cond,
+			lock_now_ns() + UNIT_LOOK_NS);
 	wait_pump(d, sc);
-	/*
-	 * From here on tenants that leave lose their alias, after their
-	 * readers.  For those that left before, all that was issued counts.
-	 */
+	sc->unaliasing = true;
 	wait_moving(d, sc);
 	close_all(d, sc);
 	device_reach_changed(d);
-	lock_release(&d->pool_lock);
-	if (sc->fast)
-		context_quiesce(d);
-	lock_acquire(&d->pool_lock);
-	wait_moving(d, sc);
-	for (uint32_t i = 0; i < sc->nr_units; i++)
-		unalias(d, &sc->units[i]);
+	if (sc->aliases)
+		unalias_all(d, sc);
+	else
+		wait_moving(d, sc);
+	leave_units(d, sc);
 	t->layout = &layout_on_demand;
 	__atomic_store_n(&t->schedule, NULL, __ATOMIC_RELEASE);
 	device_reach_changed(d);

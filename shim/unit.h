@@ -78,6 +78,9 @@ struct schedule {
 	bool pumping;		/* a thread is issuing copies */
 	bool again;		/* somebody wanted to meanwhile */
 	bool held;		/* no new copies: it is being changed */
+	bool changing;		/* a thread maps or unmaps aliases */
+	bool aliases;		/* there may be some */
+	bool unaliasing;	/* who leaves a slot loses its alias */
 	bool ending;		/* a thread is taking it out of force */
 	uint64_t iterations;	/* since it was installed */
 	uint64_t entered, missed;	/* units; in this iteration */
