@@ -307,6 +307,7 @@ E2E := \
 	fatbin \
 	faults \
 	hostfunc \
+	ipc \
 	layers \
 	library \
 	linker \
@@ -319,6 +320,7 @@ E2E := \
 	peer \
 	pools \
 	procaddr \
+	rdma \
 	reuse \
 	spill \
 	streams \

@@ -11,6 +11,7 @@
 #include "shim/issue_int.h"
 #include "shim/log.h"
 #include "shim/stats.h"
+#include "shim/vmm.h"
 
 /* The managed allocation of p, or NULL.  Not a reservation. */
 static struct alloc *managed(CUdeviceptr p)
@@ -145,11 +146,18 @@ bool issue_sync_memops(const void *value, CUpointer_attribute attr,
 	CUdeviceptr p, CUresult *r)
 {
 	struct alloc *a = managed(p);
+	struct vmm_info v;
 
-	if (a == NULL || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-	    value == NULL)
+	if (attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || value == NULL)
 		return false;
 	/* Who asks for this is about to let a device read the memory. */
+	if (a == NULL && vmm_info(p, &v) && v.size > 0 && !v.native) {
+		/* Even if the driver refuses it for mapped memory. */
+		*r = issue_fix(v.base, v.size);
+		return *r != CUDA_SUCCESS;
+	}
+	if (a == NULL)
+		return false;
 	*r = issue_fix(a->base, 0);
 	if (*r == CUDA_SUCCESS)
 		a->sync_memops = *(const unsigned int *)value != 0;

@@ -181,9 +181,13 @@ fi
 # Requests beyond all memory are errors to Ballast, and part of some programs.
 oom='an allocation of .* failed: '
 has oom || oom='^$'
-if grep '^ballast\[[0-9:]*\] E: ' "$tmp/log" | grep -qv "E: $oom"; then
+refusal=$(echo ",$flags," | sed -n 's/.*,error=\([^,]*\),.*/\1/p')
+if grep '^ballast\[[0-9:]*\] E: ' "$tmp/log" |
+		grep -v "E: ${refusal:-^\$}" | grep -qv "E: $oom"; then
 	fail "Ballast logged an error"
 fi
+[ -z "$refusal" ] || grep -q "E: $refusal" "$tmp/log" ||
+	fail "Ballast did not say \"$refusal\""
 if has swap; then
 	h2d=$(counter h2d_bytes)
 	[ "${h2d:-0}" -gt "${plain_h2d:-0}" ] ||
