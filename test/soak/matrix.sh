@@ -47,12 +47,12 @@ run()
 	memory=$1
 	shift
 	: >"$tmp/report"
-	# shellcheck disable=SC2086 # arguments of the program
+	# shellcheck disable=SC2086 # settings, arguments of the program
 	env LD_LIBRARY_PATH="$abs/softcuda" SOFTCUDA_STRICT=1 \
 		LD_PRELOAD="$rt$abs/libballast.so" \
 		SOFTCUDA_REPORT="$tmp/report" SOFTCUDA_MEMORY="${memory}K" \
 		BALLAST_LOG_FILE="$tmp/log" BALLAST_ARENA="${arena}M" \
-		BALLAST_STATS=false "$@" \
+		BALLAST_STATS=false "$@" $always \
 		timeout -k 5 120 "$abs"/e2e/$program >"$tmp/out" 2>"$tmp/err"
 	rc=$?
 	[ $rc -eq "$wanted" ] && [ ! -s "$tmp/report" ] || return 1
@@ -67,7 +67,7 @@ expect()
 	shift
 	if [ ! -s "$tmp/status.$want" ]; then
 		# shellcheck disable=SC2086 # arguments of the program
-		env LD_LIBRARY_PATH="$abs/softcuda" "$@" \
+		env LD_LIBRARY_PATH="$abs/softcuda" "$@" $always \
 			"$abs"/e2e/$program >"$tmp/out" 2>"$tmp/err"
 		echo $? >"$tmp/status.$want"
 		results "$tmp/out" >"$tmp/want.$want"
@@ -128,7 +128,7 @@ one()
 	tmp=$(mktemp -d) || exit 1
 	trap 'rm -rf "$tmp"' EXIT
 	line=$(table | awk -F'|' -v n="$1" '$1 == n')
-	IFS='|' read -r name program most arena <<-END
+	IFS='|' read -r name program most arena always <<-END
 	$line
 	END
 	i=0
