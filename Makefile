@@ -131,6 +131,7 @@ STATE_SRCS := \
 	shim/tenancy.c \
 	shim/tenancy_pair.c \
 	shim/tenancy_part.c \
+	shim/visit.c \
 	shim/turn.c \
 	shim/vmm.c \
 	shim/vmm_map.c \
@@ -163,6 +164,7 @@ PLANNER_SRCS := \
 	planner/optimal_latency.c \
 	planner/optimal_move.c \
 	planner/optimal_search.c \
+	planner/optimal_tied.c \
 	planner/optimal_seed.c \
 	planner/optimal_trial.c \
 	planner/plan_adaptive.c \
@@ -394,6 +396,7 @@ UNIT := \
 	test_softcuda_vmm \
 	test_stats \
 	test_status \
+	test_visit \
 	# EOL
 
 # test/check-NAME.sh
@@ -556,6 +559,7 @@ OBSERVE_OBJS := shim/observe.c shim/observe_backbone.c shim/observe_profile.c \
 UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c
+UNIT_OBJS_test_visit := shim/visit.c
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 # Without it the tests do without the linear program.

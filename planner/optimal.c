@@ -3,8 +3,9 @@
  * The strategy `optimal`: any bytes of a layer may be streamed, through a ring
  * or a few equal blocks.  From the planner's input to the model that
  * optimal_search.c works on, the modes, and the result.  Tensors that several
- * layers use stay resident as long as the budget allows that.  Called through
- * the table of strategies.  Pure; no locks.
+ * layers use stay resident as long as the budget allows that; beyond it an equal
+ * part of each is streamed, for every use (a backward pass).  Called through the
+ * table of strategies.  Pure; no locks.
  */
 #include "planner/optimal.h"
 
@@ -14,24 +15,10 @@
 #include "planner/optimal_int.h"
 #include "planner/plan_int.h"
 
-#define SHARED (PLAN_NONE - 1)	/* an id's layer: several */
 #define SAME 1e-12
 
-struct optimal {
-	const struct plan_input *in;
-	const struct plan_params *p;
-	struct plan_arena *arena;
-	struct plan_ids ids;		/* to the layer, or SHARED */
-	uint64_t *bytes, *reads;	/* by layer: streamable, all */
-	double *ms;
-	uint64_t unique, tied;
-	uint64_t largest, largest_read;	/* of bytes, of reads */
-	bool stream_tied;
-	struct optimal_model m;
-};
-
 /* Is this the tensor's first mention in the layer? */
-static bool first_in_layer(const struct layer_statistics *l, uint32_t k,
+bool optimal_first_in_layer(const struct layer_statistics *l, uint32_t k,
 	const struct plan_ids *seen, uint32_t layer)
 {
 	uint32_t *at = plan_ids_at(seen, l->tensors[k].id);
@@ -42,7 +29,7 @@ static bool first_in_layer(const struct layer_statistics *l, uint32_t k,
 	return true;
 }
 
-static size_t nr_tensors(const struct plan_input *in)
+size_t optimal_nr_tensors(const struct plan_input *in)
 {
 	size_t nr = 0;
 
@@ -55,11 +42,13 @@ static size_t nr_tensors(const struct plan_input *in)
 static enum plan_status count_bytes(struct optimal *o)
 {
 	const struct plan_input *in = o->in;
-	enum plan_status status = plan_ids_init(&o->ids, nr_tensors(in),
+	enum plan_status status = plan_ids_init(&o->ids, optimal_nr_tensors(in),
 		o->arena);
 
-	if (status != PLAN_OK)
-		return status;
+	o->shared = plan_arena_alloc(o->arena, optimal_nr_tensors(in) + 1,
+		sizeof(*o->shared));
+	if (status != PLAN_OK || !o->shared)
+		return PLAN_NO_MEMORY;
 	for (uint32_t i = 0; i < in->nr_layers; i++)
 		for (uint32_t k = 0; k < in->layers[i].nr; k++) {
 			const struct tensor_statistics *t =
@@ -69,8 +58,9 @@ static enum plan_status count_bytes(struct optimal *o)
 			if (*at == PLAN_NONE) {
 				*at = i;
 				o->unique += t->size_bytes;
-			} else if (*at != i && *at != SHARED) {
-				*at = SHARED;
+			} else if (*at != i && !optimal_is_shared(*at)) {
+				*at = OPTIMAL_SHARED | o->nr_shared;
+				o->shared[o->nr_shared++].size = t->size_bytes;
 				o->tied += t->size_bytes;
 			}
 		}
@@ -81,7 +71,7 @@ static enum plan_status count_layers(struct optimal *o)
 {
 	const struct plan_input *in = o->in;
 	struct plan_ids seen;
-	enum plan_status status = plan_ids_init(&seen, nr_tensors(in),
+	enum plan_status status = plan_ids_init(&seen, optimal_nr_tensors(in),
 		o->arena);
 
 	if (status != PLAN_OK)
@@ -98,7 +88,7 @@ static enum plan_status count_layers(struct optimal *o)
 
 		o->ms[i] = l->duration_ms;
 		for (uint32_t k = 0; k < l->nr; k++) {
-			if (!first_in_layer(l, k, &seen, i))
+			if (!optimal_first_in_layer(l, k, &seen, i))
 				continue;
 			o->reads[i] += l->tensors[k].size_bytes;
 			if (plan_ids_find(&o->ids, l->tensors[k].id) == i)
@@ -152,14 +142,14 @@ enum plan_status optimal_bound_model(const struct plan_input *in,
 }
 
 /* Tied tensors resident, or, as the last way out, streamed for each use. */
-static void set_model(struct optimal *o, bool stream_tied)
+void optimal_set_model(struct optimal *o, bool stream_tied)
 {
 	struct optimal_model *m = &o->m;
 
 	o->stream_tied = stream_tied;
 	m->nr = o->in->nr_layers;
 	m->ms = o->ms;
-	m->bytes = stream_tied ? o->reads : o->bytes;
+	m->bytes = stream_tied ? o->loads : o->bytes;
 	m->total = 0;
 	m->compute_ms = 0;
 	for (uint32_t i = 0; i < m->nr; i++) {
@@ -199,7 +189,7 @@ static struct optimal_model slower(const struct optimal *o)
 }
 
 /* The best period at nominal speed; among such, one with slack. */
-static enum plan_status search_budget(struct optimal *o, uint64_t need,
+enum plan_status optimal_search_budget(struct optimal *o, uint64_t need,
 	double bound, struct optimal_choice *best)
 {
 	struct optimal_model slow;
@@ -244,15 +234,18 @@ static enum plan_status put_entries(struct optimal *o, uint32_t layer,
 	for (uint32_t k = 0; k < l->nr && bytes > 0; k++) {
 		const struct tensor_statistics *t = &l->tensors[k];
 
-		if ((!o->stream_tied &&
-			plan_ids_find(&o->ids, t->id) == SHARED) ||
-			t->size_bytes == 0 ||
-			!first_in_layer(l, k, &seen, layer))
+		uint32_t at = plan_ids_find(&o->ids, t->id);
+		uint64_t length = t->size_bytes;
+
+		if (optimal_is_shared(at))
+			length = o->stream_tied ?
+				o->shared[at & ~OPTIMAL_SHARED].streamed : 0;
+		if (length == 0 || !optimal_first_in_layer(l, k, &seen, layer))
 			continue;
-		e[slot->nr] = (struct plan_entry){ t, 0, t->size_bytes };
-		if (bytes < t->size_bytes)
-			e[slot->nr].length = bytes;
-		bytes -= e[slot->nr++].length;
+		if (bytes < length)
+			length = bytes;
+		e[slot->nr++] = (struct plan_entry){ t, 0, length };
+		bytes -= length;
 	}
 	return PLAN_OK;
 }
@@ -300,8 +293,8 @@ static enum plan_status put_pool(struct optimal *o,
 	pool->pieces = pieces;
 	pool->nr_pieces = t->nr_pieces;
 	/* Tied tensors that are streamed are counted, and loaded, per use. */
-	pool->peak_bytes = (o->stream_tied ? o->m.total : o->unique) -
-		c->streamed + c->ring * c->chunk;
+	pool->peak_bytes = (o->stream_tied ? o->m.total + o->kept :
+		o->unique) - c->streamed + c->ring * c->chunk;
 	result->pool = pool;
 	return PLAN_OK;
 }
@@ -387,9 +380,9 @@ static enum plan_status plan_budget(struct optimal *o,
 	timeline_link_below(&o->m.link, &b.latency_ms, &b.ms_per_byte);
 	result->bound_ms = bound_simple(&b);
 	if (budget < o->tied + o->largest)
-		set_model(o, true);
-	status = search_budget(o, o->stream_tied ? o->m.total - budget :
-		b.need, result->bound_ms, c);
+		status = optimal_search_tied(o, result->bound_ms, c);
+	else
+		status = optimal_search_budget(o, b.need, result->bound_ms, c);
 	if (status == PLAN_INFEASIBLE)
 		return infeasible(o, result);
 	if (status != PLAN_OK || lossless(o, c))
@@ -413,7 +406,7 @@ enum plan_status plan_optimal(const struct plan_input *in,
 
 	if (status != PLAN_OK)
 		return status;
-	set_model(&o, false);
+	optimal_set_model(&o, false);
 	if (o.unique <= in->max_gpu_mem_bytes &&
 		in->max_gpu_mem_bytes != PLAN_NO_LIMIT)
 		return put_resident(&o, result);

@@ -8,6 +8,7 @@
 
 #include "planner/bound.h"
 #include "planner/cycle.h"
+#include "planner/plan_int.h"
 #include "planner/ring.h"
 #include "planner/timeline.h"
 
@@ -168,6 +169,9 @@ bool optimal_try_blocks(struct search *s, uint32_t blocks, uint64_t unit);
  */
 enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
 	struct optimal_choice *best);
+/* The same by seeds alone, for many calls in a row; no bound. */
+enum plan_status optimal_search_quick(const struct optimal_model *m,
+	uint64_t need, struct optimal_choice *best);
 
 /* ---- optimal_latency.c ---- */
 
@@ -184,5 +188,55 @@ enum plan_status optimal_latency(const struct optimal_model *m, uint64_t most,
 void optimal_moves(struct search *s);
 /* The best of s->top, of which there is one. */
 uint32_t optimal_shortest(const struct search *s);
+
+/* ---- optimal.c ---- */
+
+/* An id's layer: several, with an index into `tied`. */
+#define OPTIMAL_SHARED 0x80000000u
+struct optimal {
+	const struct plan_input *in;
+	const struct plan_params *p;
+	struct plan_arena *arena;
+	struct plan_ids ids;		/* to the layer, or OPTIMAL_SHARED and more */
+	struct tied {
+		uint64_t size;
+		uint64_t streamed;	/* its first bytes */
+		uint32_t users;		/* layers */
+	} *shared;
+	uint32_t nr_shared;
+	/* Tied tensors with as many users, by falling number. */
+	struct tied_class {
+		uint32_t users;
+		uint64_t bytes, stream, left;
+	} *classes;
+	uint32_t nr_classes;
+	uint64_t *bytes, *reads;	/* by layer: streamable, all */
+	double *ms;
+	uint64_t *loads;		/* by layer: as m.bytes, if tied ones are */
+	uint64_t unique, tied, kept;
+	uint64_t largest, largest_read;	/* of bytes, of reads */
+	bool stream_tied;
+	struct optimal_model m;
+};
+
+static inline bool optimal_is_shared(uint32_t at)
+{
+	return at != PLAN_NONE && (at & OPTIMAL_SHARED) != 0;
+}
+
+size_t optimal_nr_tensors(const struct plan_input *in);
+/* Is this the tensor's first mention in the layer?  seen: ids to layers. */
+bool optimal_first_in_layer(const struct layer_statistics *l, uint32_t k,
+	const struct plan_ids *seen, uint32_t layer);
+/* o->m with tied tensors resident, or streamed as o->loads has it. */
+void optimal_set_model(struct optimal *o, bool stream_tied);
+enum plan_status optimal_search_budget(struct optimal *o, uint64_t need,
+	double bound, struct optimal_choice *best);
+
+/* ---- optimal_tied.c ---- */
+
+/* As optimal_search_budget(), where tied tensors cannot all be resident. */
+enum plan_status optimal_search_tied(struct optimal *o, double bound,
+	struct optimal_choice *best);
 
 #endif

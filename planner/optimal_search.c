@@ -511,7 +511,7 @@ static enum plan_status search_pools(struct search *s,
 }
 
 static enum plan_status run(const struct optimal_model *m, uint64_t need,
-	struct plan_arena *arena, struct optimal_choice *best)
+	bool quick, struct plan_arena *arena, struct optimal_choice *best)
 {
 	struct optimal_range range;
 	struct search *s = plan_arena_alloc(arena, 1, sizeof(*s));
@@ -525,7 +525,10 @@ static enum plan_status run(const struct optimal_model *m, uint64_t need,
 		return status;
 	s->work = WORK(m->nr);
 	if (optimal_range(m, need, m->chunk, 0, &range)) {
-		status = search_pools(s, &range, arena, &lossless);
+		if (quick)
+			lossless = optimal_try_rings(s, &range, FEW_SIZES);
+		else
+			status = search_pools(s, &range, arena, &lossless);
 		if (status != PLAN_OK)
 			return status;
 	}
@@ -536,22 +539,34 @@ static enum plan_status run(const struct optimal_model *m, uint64_t need,
 		search_serial(s);
 	if (s->nr_top == 0)
 		return PLAN_INFEASIBLE;
-	if (!lossless)
+	if (!lossless && !quick)
 		optimal_moves(s);
 	optimal_choice_copy(best, &s->top[optimal_shortest(s)], m->nr);
 	best->bound_ms = s->bound_ms;
 	return PLAN_OK;
 }
 
-enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
-	struct optimal_choice *best)
+static enum plan_status search(const struct optimal_model *m, uint64_t need,
+	bool quick, struct optimal_choice *best)
 {
 	struct plan_arena *scratch = plan_arena_create();
 	enum plan_status status;
 
 	if (!scratch)
 		return PLAN_NO_MEMORY;
-	status = run(m, need, scratch, best);
+	status = run(m, need, quick, scratch, best);
 	plan_arena_destroy(scratch);
 	return status;
+}
+
+enum plan_status optimal_search(const struct optimal_model *m, uint64_t need,
+	struct optimal_choice *best)
+{
+	return search(m, need, false, best);
+}
+
+enum plan_status optimal_search_quick(const struct optimal_model *m,
+	uint64_t need, struct optimal_choice *best)
+{
+	return search(m, need, true, best);
 }

@@ -14,12 +14,15 @@
 /* What one layer streams, as the plan's places or transfers add to it. */
 struct draft {
 	uint32_t nr, max;
-	uint32_t *pages, *slots;	/* owned until a unit has them */
-	uint32_t unit;
-	uint32_t piece_of_unit;		/* pieces it is given so far */
+	struct draft_page {
+		uint32_t page, slot;
+		uint32_t tensor;
+		uint32_t unit, at;	/* where it went */
+	} *pages;			/* owned */
 };
 
 #define SLOT_UNKNOWN UINT32_MAX
+#define NOBODY UINT32_MAX
 
 struct draft_piece {
 	uint32_t layer;
@@ -31,10 +34,13 @@ struct work {
 	struct draft *layers;		/* owned; nr_layers */
 	struct draft_piece *pieces;	/* owned; in the order of issue */
 	uint32_t nr_pieces, max_pieces;
-	uint32_t *layer_of;		/* owned; by tensor id */
-	uint8_t *taken;			/* owned; by page from `low` on */
+	uint32_t *layer_of;		/* owned; by tensor id: the first user */
+	uint64_t *users;		/* owned; by tensor id: hash of them all */
+	bool shared;			/* some tensor has several users */
+	/* Owned; by page from `low` on: the layer that has it, later its unit. */
+	uint32_t *taken;
 	uint32_t low, high;
-	uint32_t nr_slots;
+	uint32_t nr_units, nr_slots;
 	bool failed;			/* no memory */
 };
 
@@ -43,34 +49,30 @@ static uint32_t pages_of(const struct work *w, uint64_t bytes)
 	return (uint32_t)((bytes + w->c->page_bytes - 1) / w->c->page_bytes);
 }
 
-static bool draft_add(struct work *w, uint32_t layer, uint32_t page,
-	uint32_t slot)
+static void draft_add(struct work *w, uint32_t layer, uint32_t tensor,
+	uint32_t page, uint32_t slot)
 {
 	struct draft *l = &w->layers[layer];
-	uint32_t *pages, *slots, max;
+	struct draft_page *grown;
 
-	if (w->taken[page - w->low])
-		return true;	/* of two uses the first one's place counts */
+	if (w->taken[page - w->low] != NOBODY)
+		return;		/* of two uses the first one's place counts */
 	if (l->nr == l->max) {
-		max = l->max == 0 ? 16 : l->max * 2;
-		pages = realloc(l->pages, max * sizeof(*pages));
-		if (pages != NULL)
-			l->pages = pages;
-		slots = realloc(l->slots, max * sizeof(*slots));
-		if (slots != NULL)
-			l->slots = slots;
-		if (pages == NULL || slots == NULL) {
+		uint32_t max = l->max == 0 ? 16 : l->max * 2;
+
+		grown = realloc(l->pages, max * sizeof(*grown));
+		if (grown == NULL) {
 			w->failed = true;
-			return false;
+			return;
 		}
+		l->pages = grown;
 		l->max = max;
 	}
-	w->taken[page - w->low] = 1;
-	l->pages[l->nr] = page;
-	l->slots[l->nr++] = slot;
+	w->taken[page - w->low] = layer;
+	l->pages[l->nr++] = (struct draft_page){ .page = page, .slot = slot,
+		.tensor = tensor };
 	if (slot != SLOT_UNKNOWN && slot >= w->nr_slots)
 		w->nr_slots = slot + 1;
-	return true;
 }
 
 static void piece_add(struct work *w, uint32_t layer, uint32_t first,
@@ -133,8 +135,9 @@ static void from_pool(struct work *w)
 		for (uint32_t j = 0; j < s->nr; j++) {
 			n = entry_pages(w, &s->entries[j], &first);
 			for (uint32_t q = 0; q < n && !w->failed; q++, k++)
-				draft_add(w, p->layer, first + q, (uint32_t)
-					((p->position + k / per) %
+				draft_add(w, p->layer,
+					s->entries[j].tensor->id, first + q,
+					(uint32_t)((p->position + k / per) %
 					pool->nr_chunks) * per + k % per);
 		}
 		counts[i] = w->layers[p->layer].nr;
@@ -192,7 +195,8 @@ static void from_blocks(struct work *w)
 			n = entry_pages(w, &s->entries[j], &first);
 			for (uint32_t q = 0; q < n && !w->failed &&
 			     base[block] + k < base[block + 1]; q++, k++)
-				draft_add(w, layer, first + q,
+				draft_add(w, layer,
+					s->entries[j].tensor->id, first + q,
 					base[block] + k);
 		}
 		piece_add(w, layer, before, w->layers[layer].nr - before);
@@ -213,7 +217,8 @@ static void from_map(struct work *w)
 
 			for (uint32_t q = 0; q < n && !w->failed; q++)
 				draft_add(w, w->layer_of[e->tensor->id],
-					first + q, SLOT_UNKNOWN);
+					e->tensor->id, first + q,
+					SLOT_UNKNOWN);
 		}
 	for (uint32_t i = 0; i < w->c->nr_tensors; i++)
 		total += w->c->tensors[i].nr;
@@ -233,14 +238,20 @@ static void from_map(struct work *w)
 		if (at + d->nr > room)
 			at = 0;
 		for (uint32_t k = 0; k < d->nr; k++)
-			d->slots[k] = at++;
+			d->pages[k].slot = at++;
 		if (at > w->nr_slots)
 			w->nr_slots = at;
 		piece_add(w, l, 0, d->nr);
 	}
 }
 
-/* ---- units ---- */
+/* ---- the work ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x *= 0x9e3779b97f4a7c15ull;
+	return x ^ x >> 32;
+}
 
 static bool work_init(struct work *w)
 {
@@ -257,92 +268,301 @@ static bool work_init(struct work *w)
 		w->low = w->high;
 	w->layers = calloc((size_t)c->in->nr_layers + 1, sizeof(*w->layers));
 	w->layer_of = calloc((size_t)c->nr_tensors + 1, sizeof(*w->layer_of));
-	w->taken = calloc((size_t)(w->high - w->low) + 1, 1);
-	if (w->layers == NULL || w->layer_of == NULL || w->taken == NULL)
+	w->users = calloc((size_t)c->nr_tensors + 1, sizeof(*w->users));
+	w->taken = malloc(((size_t)(w->high - w->low) + 1) *
+		sizeof(*w->taken));
+	if (w->layers == NULL || w->layer_of == NULL || w->users == NULL ||
+	    w->taken == NULL)
 		return false;
+	for (uint32_t i = 0; i < w->high - w->low; i++)
+		w->taken[i] = NOBODY;
 	for (uint32_t l = c->in->nr_layers; l-- > 0; )
-		for (uint32_t k = 0; k < c->in->layers[l].nr; k++)
-			w->layer_of[c->in->layers[l].tensors[k].id] = l;
+		for (uint32_t k = 0; k < c->in->layers[l].nr; k++) {
+			uint32_t id = (uint32_t)c->in->layers[l].tensors[k].id;
+
+			w->shared |= w->users[id] != 0 && w->layer_of[id] != l;
+			w->layer_of[id] = l;
+			w->users[id] = mix(w->users[id] ^ (l + 1));
+		}
 	return true;
 }
 
 static void work_fini(struct work *w)
 {
 	for (uint32_t l = 0; w->layers != NULL && l < w->c->in->nr_layers;
-	     l++) {
+	     l++)
 		free(w->layers[l].pages);
-		free(w->layers[l].slots);
-	}
 	free(w->layers);
 	free(w->pieces);
 	free(w->layer_of);
+	free(w->users);
 	free(w->taken);
 }
 
-static void make_units(struct work *w, struct schedule *sc)
+/* ---- slots that layers which share something agree on ---- */
+
+struct slots {
+	uint32_t *of;		/* by page from `low` on; NOBODY: none yet */
+	uint32_t *taken;	/* by slot: stamp of the last page that sees it so */
+	uint32_t stamp;
+};
+
+/* Slots of what some layer uses together with the tensor are taken. */
+static void mark_taken(const struct work *w, struct slots *s, uint32_t tensor)
 {
-	uint32_t n = 0;
+	s->stamp++;
+	for (uint32_t l = w->layer_of[tensor]; l < w->c->in->nr_layers; l++) {
+		const struct layer_statistics *at = &w->c->in->layers[l];
+		bool uses = false;
 
-	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
-		struct draft *d = &w->layers[l];
-		struct unit *u = &sc->units[n];
+		for (uint32_t k = 0; k < at->nr && !uses; k++)
+			uses = (uint32_t)at->tensors[k].id == tensor;
+		for (uint32_t k = 0; k < at->nr && uses; k++) {
+			const struct observe_tensor *t =
+				&w->c->tensors[at->tensors[k].id];
 
-		if (d->nr == 0)
-			continue;
-		u->layer = l;
-		u->nr = d->nr;
-		u->pages = d->pages;
-		u->slots = d->slots;
-		d->pages = d->slots = NULL;
-		d->unit = n++;
+			for (uint32_t i = 0; i < t->nr; i++) {
+				uint32_t slot = s->of[t->first + i - w->low];
+
+				if (slot != NOBODY)
+					s->taken[slot] = s->stamp;
+			}
+		}
 	}
 }
 
-/* By unit, and within a unit as they were given. */
-static void make_pieces(struct work *w, struct schedule *sc)
+/*
+ * A plan gives a page another place for each use; it keeps that of the first
+ * one, so that it can stay where it is.  Then no two pages that one layer uses
+ * may have the same: who comes later takes the next free one.
+ */
+static bool part_slots(struct work *w)
 {
-	uint32_t at = 0;
+	struct slots s = {
+		.of = malloc(((size_t)(w->high - w->low) + 1) * sizeof(*s.of)),
+		.taken = calloc((size_t)w->nr_slots + 1, sizeof(*s.taken)),
+	};
+	bool ok = s.of != NULL && s.taken != NULL;
 
-	for (uint32_t i = 0; i < w->nr_pieces; i++)
-		sc->units[w->layers[w->pieces[i].layer].unit].nr_pieces++;
-	for (uint32_t i = 0; i < sc->nr_units; i++) {
-		sc->units[i].first_piece = at;
-		at += sc->units[i].nr_pieces;
+	for (uint32_t i = 0; ok && i < w->high - w->low; i++)
+		s.of[i] = NOBODY;
+	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++) {
+		struct draft *d = &w->layers[l];
+
+		for (uint32_t i = 0; i < d->nr; i++) {
+			struct draft_page *p = &d->pages[i];
+			uint32_t n = 0, slot = p->slot;
+
+			if (i == 0 || p->tensor != p[-1].tensor)
+				mark_taken(w, &s, p->tensor);
+			for (; n < w->nr_slots && s.taken[slot] == s.stamp; n++)
+				slot = (slot + 1) % w->nr_slots;
+			if (n < w->nr_slots)
+				p->slot = slot;
+			s.of[p->page - w->low] = p->slot;
+			s.taken[p->slot] = s.stamp;
+		}
 	}
+	free(s.of);
+	free(s.taken);
+	return ok;
+}
+
+/* ---- units ---- */
+
+/*
+ * Pages of a layer's draft that the same layers use are a unit, in the order
+ * of the draft.  Here they get its number and their place in it.
+ */
+static void number_units(struct work *w)
+{
+	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
+		struct draft *d = &w->layers[l];
+		uint32_t left = d->nr;
+
+		for (uint32_t i = 0; i < d->nr; i++)
+			d->pages[i].unit = NOBODY;
+		for (uint32_t i = 0; i < d->nr && left > 0; i++) {
+			uint64_t users = w->users[d->pages[i].tensor];
+			uint32_t n = 0;
+
+			if (d->pages[i].unit != NOBODY)
+				continue;
+			for (uint32_t k = i; k < d->nr; k++) {
+				struct draft_page *p = &d->pages[k];
+
+				if (w->users[p->tensor] != users)
+					continue;
+				p->unit = w->nr_units;
+				p->at = n++;
+				w->taken[p->page - w->low] = p->unit;
+			}
+			left -= n;
+			w->nr_units++;
+		}
+	}
+}
+
+static bool make_units(struct work *w, struct schedule *sc)
+{
+	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
+		const struct draft *d = &w->layers[l];
+
+		for (uint32_t i = 0; i < d->nr; i++)
+			sc->units[d->pages[i].unit].nr++;
+		for (uint32_t i = 0; i < d->nr; i++) {
+			const struct draft_page *p = &d->pages[i];
+			struct unit *u = &sc->units[p->unit];
+
+			if (u->pages == NULL) {
+				u->layer = l;
+				u->pages = malloc(u->nr * sizeof(*u->pages));
+				u->slots = malloc(u->nr * sizeof(*u->slots));
+			}
+			if (u->pages == NULL || u->slots == NULL)
+				return false;
+			u->pages[p->at] = p->page;
+			u->slots[p->at] = p->slot;
+		}
+	}
+	return true;
+}
+
+/* Pages of a piece from i on that are neighbours in one unit. */
+static uint32_t piece_run(const struct draft *d, uint32_t i, uint32_t end)
+{
+	uint32_t n = 1;
+
+	while (i + n < end && d->pages[i + n].unit == d->pages[i].unit &&
+	       d->pages[i + n].at == d->pages[i].at + n)
+		n++;
+	return n;
+}
+
+/*
+ * Calls for each piece, cut where its pages went to different units.
+ */
+static void each_piece(const struct work *w, struct schedule *sc,
+	void (*fn)(struct schedule *sc, struct unit_piece p))
+{
 	for (uint32_t i = 0; i < w->nr_pieces; i++) {
 		const struct draft_piece *p = &w->pieces[i];
-		struct draft *d = &w->layers[p->layer];
-		struct unit *u = &sc->units[d->unit];
+		const struct draft *d = &w->layers[p->layer];
+		uint32_t end = p->first + p->nr, n;
 
-		sc->pieces[u->first_piece + d->piece_of_unit++] =
-			(struct unit_piece){ d->unit, p->first, p->nr };
+		for (uint32_t k = p->first; k < end; k += n) {
+			n = piece_run(d, k, end);
+			fn(sc, (struct unit_piece){ d->pages[k].unit,
+				d->pages[k].at, n });
+		}
 	}
+}
+
+static void piece_count(struct schedule *sc, struct unit_piece p)
+{
+	sc->units[p.unit].nr_pieces++;
+}
+
+static void piece_put(struct schedule *sc, struct unit_piece p)
+{
+	struct unit *u = &sc->units[p.unit];
+
+	sc->pieces[u->first_piece + u->nr_pieces++] = p;
+}
+
+/* By unit, and within a unit as they were given. */
+static bool make_pieces(struct work *w, struct schedule *sc)
+{
+	uint32_t n = 0;
+
+	each_piece(w, sc, piece_count);
+	for (uint32_t i = 0; i < sc->nr_units; i++) {
+		sc->units[i].first_piece = n;
+		n += sc->units[i].nr_pieces;
+		sc->units[i].nr_pieces = 0;
+	}
+	sc->pieces = calloc((size_t)n + 1, sizeof(*sc->pieces));
+	if (sc->pieces == NULL)
+		return false;
+	sc->nr_pieces = n;
+	each_piece(w, sc, piece_put);
+	return true;
+}
+
+/* Calls for each unit that the layer uses, each once. */
+static uint32_t visit_units(const struct work *w, uint32_t layer,
+	uint32_t *seen, struct visits *v)
+{
+	const struct layer_statistics *l = &w->c->in->layers[layer];
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < l->nr; k++) {
+		const struct observe_tensor *t =
+			&w->c->tensors[l->tensors[k].id];
+
+		for (uint32_t i = 0; i < t->nr; i++) {
+			uint32_t unit = w->taken[t->first + i - w->low];
+
+			if (unit == NOBODY || seen[unit] == layer + 1)
+				continue;
+			seen[unit] = layer + 1;
+			if (v != NULL)
+				visits_add_use(v, unit);
+			n++;
+		}
+	}
+	return n;
+}
+
+static bool make_visits(const struct work *w, struct schedule *sc)
+{
+	uint32_t *seen = calloc((size_t)sc->nr_units + 1, sizeof(*seen));
+	uint32_t uses = 0;
+	bool ok = seen != NULL;
+
+	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++)
+		uses += visit_units(w, l, seen, NULL);
+	ok = ok && visits_init(&sc->visits, sc->nr_units, w->c->in->nr_layers,
+		uses);
+	if (ok)
+		memset(seen, 0, sc->nr_units * sizeof(*seen));
+	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++) {
+		visits_add(&sc->visits, l);
+		visit_units(w, l, seen, &sc->visits);
+	}
+	if (ok)
+		visits_close(&sc->visits);
+	free(seen);
+	return ok;
 }
 
 static enum plan_status finish(struct work *w, struct schedule **out)
 {
-	uint32_t units = 0, resident = 0, streamed = 0;
+	uint32_t resident = 0, streamed = 0;
 	struct schedule *sc;
 
-	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
-		units += w->layers[l].nr > 0;
+	for (uint32_t l = 0; l < w->c->in->nr_layers; l++)
 		streamed += w->layers[l].nr;
-	}
 	for (uint32_t i = 0; i < w->c->nr_tensors; i++)
 		resident += w->c->tensors[i].nr;
 	resident -= streamed;
 	if ((uint64_t)(resident + w->nr_slots) * w->c->page_bytes >
 	    w->c->budget)
 		return PLAN_INFEASIBLE;
-	if (units == 0)
+	if (streamed == 0)
 		return PLAN_OK;
-	sc = schedule_create(units, w->nr_pieces);
+	if (w->shared && !part_slots(w))
+		return PLAN_NO_MEMORY;
+	number_units(w);
+	sc = schedule_create(w->nr_units);
 	if (sc == NULL)
 		return PLAN_NO_MEMORY;
 	sc->nr_layers = w->c->in->nr_layers;
 	sc->nr_slots = w->nr_slots;
-	make_units(w, sc);
-	make_pieces(w, sc);
+	if (!make_units(w, sc) || !make_pieces(w, sc) || !make_visits(w, sc)) {
+		schedule_destroy(sc);
+		return PLAN_NO_MEMORY;
+	}
 	*out = sc;
 	return PLAN_OK;
 }

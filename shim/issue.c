@@ -88,6 +88,8 @@ void issue_let_go(struct issue *i)
 			tenancy_release_pair(&i->set, &i->peer);
 		else
 			tenancy_release(&i->set);
+		if (i->missed != NULL)
+			unit_missed_launched(i->units_of, i->missed);
 		prefetch_pump(i->set.device);
 		issue_sets_clear(i);
 	} else if (i->kind == ISSUE_PLANNED) {
@@ -243,6 +245,7 @@ static bool sets_wait(const struct issue *i)
 
 /*
  * The launch is shown to the phase it is watched in.  The sets are complete.
+ * One that only came before its copy did says nothing against the plan.
  * false: it needs nothing but residents, so it goes as such.
  */
 static bool watched(struct issue *i, CUfunction f, CUstream s)
@@ -255,7 +258,7 @@ static bool watched(struct issue *i, CUfunction f, CUstream s)
 	if (phase_watching_now())
 		phase_launch(d, f, s, &i->set, waits);
 	else if (schedule_active(d))
-		phase_turn(d, true);
+		phase_turn(d, waits && !i->in_order);
 	else if (waits)
 		phase_needed(d);
 	return waits;
@@ -326,11 +329,12 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	void **extra)
 {
 	const struct kernarg *k;
-	struct unit *missed;
 
 	i->kind = ISSUE_PASS;
 	i->result = CUDA_SUCCESS;
 	i->splits = false;
+	i->missed = NULL;
+	i->in_order = false;
 	init_enter();
 	stat_add(launches, 1);
 	if (__atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0 || f == NULL)
@@ -365,9 +369,8 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	}
 	if (issue_units(i, k, s, params, extra))
 		return true;
-	missed = i->missed;
-	if (missed != NULL)
-		unit_missed(i->units_of, missed);
+	if (i->missed != NULL)
+		i->in_order = unit_missed(i->units_of, i->missed);
 	issue_let_go(i);
 	return launch_streamed(i, f, k, s, params, extra);
 }
@@ -407,6 +410,7 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	i->ordered = false;
 	i->pieces = false;
 	i->splits = false;
+	i->missed = NULL;
 	i->dst = dst;
 	i->src = src;
 	i->n = 0;

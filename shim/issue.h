@@ -39,7 +39,7 @@ enum issue_kind {
 };
 
 /* Units that one launch may name on the short way. */
-#define ISSUE_UNITS 4
+#define ISSUE_UNITS 8
 
 /* How a copy behaves. */
 #define ISSUE_SYNC 0x1		/* returns when it is done */
@@ -66,6 +66,7 @@ struct issue {
 	struct device *units_of;
 	struct unit *units[ISSUE_UNITS];
 	struct unit *missed;	/* not whole: the launch goes the long way */
+	bool in_order;		/* it was to come now */
 	uint32_t units_gen;
 	uint8_t nr_units;
 	bool entered;		/* a unit's turn began */

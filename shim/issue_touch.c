@@ -17,6 +17,7 @@ void issue_touches(struct issue *i, CUstream s)
 	i->pieces = false;
 	i->too_big = false;
 	i->splits = true;
+	i->missed = NULL;
 	issue_sets_init(i, NULL, s);
 }
 

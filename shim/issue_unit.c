@@ -180,8 +180,14 @@ bool issue_units(struct issue *i, const struct kernarg *k, CUstream s,
 	if (s == CU_STREAM_PER_THREAD ||
 	    (s == CU_STREAM_LEGACY && context_several()))
 		return false;
-	if (!collect(i, k, params, extra) || i->nr_units == 0)
+	if (!collect(i, k, params, extra))
 		return false;
+	/*
+	 * Only residents, of allocations that are not all resident: who wants
+	 * to move one waits for this section.
+	 */
+	if (i->nr_units == 0)
+		return i->units_of != NULL;
 	d = i->units_of;
 	for (uint32_t j = 0; j < i->nr_units; j++)
 		if (unlikely(!unit_pin(i->units[j], s)) &&

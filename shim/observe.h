@@ -73,7 +73,7 @@ void observe_set_limit(struct observer *o, uint32_t steps);
 
 struct observe_options {
 	uint64_t page_bytes;
-	/* Layers with less that no layer before uses merge with the next, */
+	/* Layers that add less to the one before merge with the next, */
 	uint64_t min_layer_bytes;
 	/* but not beyond this in all; 0: no limit. */
 	uint64_t max_layer_bytes;

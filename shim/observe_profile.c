@@ -18,7 +18,7 @@ struct cell {
 	uint32_t users;		/* layers */
 	uint32_t mark;
 	uint32_t tensor;
-	bool seen;		/* by a layer before */
+	uint32_t seen;		/* the last layer that uses it, from 1 */
 };
 
 struct work {
@@ -129,7 +129,8 @@ static void each_cell(struct work *w, uint32_t step,
 /* What a layer would have. */
 struct load {
 	uint64_t pages;		/* in all */
-	uint64_t fresh;		/* that no layer before uses */
+	uint64_t fresh;		/* that the layer before does not use */
+	uint32_t before;	/* that layer, from 1 */
 };
 
 static void add_load(struct cell *c, void *data)
@@ -137,13 +138,13 @@ static void add_load(struct cell *c, void *data)
 	struct load *l = data;
 
 	l->pages += c->nr;
-	if (!c->seen)
+	if (c->seen == 0 || c->seen != l->before)
 		l->fresh += c->nr;
 }
 
 static void set_seen(struct cell *c, void *data)
 {
-	c->seen = true;
+	c->seen = *(uint32_t *)data;
 }
 
 static bool fits(const struct work *w, uint64_t pages)
@@ -155,7 +156,7 @@ static bool fits(const struct work *w, uint64_t pages)
 /* Of the steps [from, to) as one layer. */
 static struct load load_of(struct work *w, uint32_t from, uint32_t to)
 {
-	struct load l = { .pages = 0 };
+	struct load l = { .before = w->nr_layers };
 
 	w->stamp++;
 	for (uint32_t i = from; i < to; i++)
@@ -168,7 +169,7 @@ static void close_layer(struct work *w, uint32_t from, uint32_t to)
 	w->first_step[w->nr_layers++] = from;
 	w->stamp++;
 	for (uint32_t i = from; i < to; i++)
-		each_cell(w, i, set_seen, NULL);
+		each_cell(w, i, set_seen, &w->nr_layers);
 }
 
 static void merge_steps(struct work *w)

@@ -18,7 +18,8 @@ uint32_t pool_target(const struct device *d)
 	uint64_t n = (bytes + d->page_size - 1) >> d->page_shift;
 	uint64_t most = d->budget_most >> d->page_shift;
 
-	if (n < 2)
+	/* A plan says what it needs, even if that is one. */
+	if (n < 2 && d->tenancy->schedule == NULL)
 		n = 2;
 	if (n > most)
 		n = most;

@@ -81,26 +81,39 @@ static enum way piece_way(struct device *d, struct schedule *sc,
 	return WAY_CLEAR;
 }
 
+static const struct unit_piece *piece_lacking(const struct device *d,
+	const struct schedule *sc, const struct unit *u)
+{
+	for (uint32_t j = 0; j < u->nr_pieces; j++) {
+		const struct unit_piece *p = &sc->pieces[u->first_piece + j];
+
+		for (uint32_t i = p->first; i < p->first + p->nr; i++)
+			if (lacks(d, u->pages[i]))
+				return p;
+	}
+	return NULL;
+}
+
 /* The next piece with an absent page, from where the program is. */
 static const struct unit_piece *next_piece(const struct device *d,
 	struct schedule *sc)
 	REQUIRES(&d->pool_lock)
 {
-	uint32_t from = sc->current == NULL ? 0 :
-		sc->current->index + sc->passed;
+	const struct visits *v = &sc->visits;
+	uint32_t from = visits_from(v);
 
-	for (uint32_t k = 0; k < sc->nr_units; k++) {
-		struct unit *u = &sc->units[(from + k) % sc->nr_units];
+	for (uint32_t k = 0; k < v->nr; k++) {
+		const struct visit *at = &v->at[(from + k) % v->nr];
 
-		if (u->nr_here == u->nr)
-			continue;
-		for (uint32_t j = 0; j < u->nr_pieces; j++) {
-			const struct unit_piece *p =
-				&sc->pieces[u->first_piece + j];
+		for (uint32_t i = 0; i < at->nr; i++) {
+			const struct unit *u =
+				&sc->units[v->uses[at->first + i].unit];
+			const struct unit_piece *p = NULL;
 
-			for (uint32_t i = p->first; i < p->first + p->nr; i++)
-				if (lacks(d, u->pages[i]))
-					return p;
+			if (u->nr_here < u->nr)
+				p = piece_lacking(d, sc, u);
+			if (p != NULL)
+				return p;
 		}
 	}
 	return NULL;

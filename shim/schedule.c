@@ -17,7 +17,7 @@
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
 
-struct schedule *schedule_create(uint32_t nr_units, uint32_t nr_pieces)
+struct schedule *schedule_create(uint32_t nr_units)
 {
 	struct schedule *sc = calloc(1, sizeof(*sc));
 	void *units;
@@ -28,14 +28,12 @@ struct schedule *schedule_create(uint32_t nr_units, uint32_t nr_pieces)
 	    sizeof(*sc->units)) != 0)
 		units = NULL;
 	sc->units = units;
-	sc->pieces = calloc((size_t)nr_pieces + 1, sizeof(*sc->pieces));
-	if (sc->units == NULL || sc->pieces == NULL) {
+	if (sc->units == NULL) {
 		schedule_destroy(sc);
 		return NULL;
 	}
 	memset(sc->units, 0, ((size_t)nr_units + 1) * sizeof(*sc->units));
 	sc->nr_units = nr_units;
-	sc->nr_pieces = nr_pieces;
 	for (uint32_t i = 0; i < nr_units; i++)
 		sc->units[i].index = i;
 	return sc;
@@ -52,6 +50,7 @@ void schedule_destroy(struct schedule *sc)
 	}
 	free(sc->units);
 	free(sc->pieces);
+	visits_fini(&sc->visits);
 	free(sc);
 }
 

@@ -11,11 +11,11 @@
 #include "shim/unit.h"
 
 /*
- * An empty schedule for so many units and pieces, or NULL.  The caller fills
- * in units (layer, pages, slots; both malloc'ed, nr) and pieces, in the order
- * of use, then owns it until schedule_install() has succeeded.
+ * An empty schedule for so many units, or NULL.  The caller fills in units
+ * (layer, pages, slots, nr), pieces and visits (all malloc'ed), in the order of
+ * use, then owns it until schedule_install() has succeeded.
  */
-struct schedule *schedule_create(uint32_t nr_units, uint32_t nr_pieces);
+struct schedule *schedule_create(uint32_t nr_units);
 void schedule_destroy(struct schedule *sc);
 
 /*

@@ -93,14 +93,11 @@ static inline struct unit *slot_open_unit(const struct device *d,
 		__atomic_load_n(&u->pins, __ATOMIC_SEQ_CST) ? u : NULL;
 }
 
-/* Units until the program comes to this one; 0: it is there. */
+/* Visits until the program comes to this one; 0: it is there. */
 static inline uint32_t schedule_distance(const struct schedule *sc,
 	const struct unit *u)
 {
-	uint32_t from = sc->current == NULL ? 0 :
-		sc->current->index + sc->passed;
-
-	return (u->index + 2 * sc->nr_units - from) % sc->nr_units;
+	return visits_distance(&sc->visits, u->index);
 }
 
 /* Whether a page stays mapped to a slot that it leaves. */

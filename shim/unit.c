@@ -238,14 +238,12 @@ static bool current_plan(const struct device *d, const struct unit *u)
 /* ---- where the program is ---- */
 
 /* A turn begins: what was expected is right if it was so twice. */
-static void turn_begins(struct unit *u)
+static void turn_begins(struct schedule *sc, struct unit *u)
 {
 	uint32_t n = __atomic_exchange_n(&u->launches, 0, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&u->expect, n == u->launches_before ? n : 0,
+	__atomic_store_n(&u->expect, visits_turn(&sc->visits, u->index, n),
 		__ATOMIC_RELAXED);
-	u->launches_before = n;
-	u->entered = true;
 }
 
 static void iteration_begins(struct schedule *sc)
@@ -260,34 +258,46 @@ static void iteration_begins(struct schedule *sc)
 }
 
 /*
- * The program has come to u.  The unit before it is passed; it is returned
- * where its users are still to be recorded.
+ * The units of a visit that was left are closed, but for those that are used
+ * now or have been closed as done.  Drops and retakes pool_lock.
  */
-static struct unit *arrive(struct device *d, struct unit *u)
+static void leave(struct device *d, struct schedule *sc, uint32_t visit)
+	REQUIRES(&d->pool_lock)
+{
+	const struct visit *at = &sc->visits.at[visit];
+
+	for (uint32_t i = 0; i < at->nr && d->tenancy->schedule == sc; i++) {
+		uint32_t unit = sc->visits.uses[at->first + i].unit;
+
+		if (!sc->visits.units[unit].done &&
+		    visits_distance(&sc->visits, unit) > 0)
+			unit_close(d, &sc->units[unit]);
+	}
+}
+
+/*
+ * The program has come to u.  Drops and retakes pool_lock; what keeps the
+ * schedule alive is the caller's pin on u, or its open section.
+ */
+static void arrive(struct device *d, struct unit *u)
 	REQUIRES(&d->pool_lock)
 {
 	struct schedule *sc = d->tenancy->schedule;
-	struct unit *old = sc->current;
-	bool was_passed = sc->passed;
+	struct visits *v = &sc->visits;
+	uint32_t old = v->here;
+	enum visit_move move = visits_arrive(v, u->index);
 
-	if (!u->entered)
-		turn_begins(u);
-	if (old == u) {
-		sc->passed = false;
-		return NULL;
-	}
-	if (old == NULL || old->index >= u->index)
+	if (!visits_entered(v, u->index))
+		turn_begins(sc, u);
+	if (move == VISIT_ROUND)
 		iteration_begins(sc);
-	if (old != NULL && old->index >= u->index) {
+	/* The one in which the plan came into force counts, too. */
+	if (move == VISIT_ROUND && old != VISIT_NONE) {
 		sc->iterations++;
 		stat_add(iterations, 1);
 	}
-	sc->current = u;
-	sc->passed = false;
-	if (old == NULL || was_passed)
-		return NULL;
-	old->entered = false;
-	return old;
+	if (old != VISIT_NONE && old != v->here)
+		leave(d, sc, old);
 }
 
 /* Events that a stream has to wait for before it uses the unit. */
@@ -342,7 +352,6 @@ bool unit_enter(struct device *d, struct unit *u, CUstream s,
 	struct context *c, CUresult *r)
 {
 	struct event **events;
-	struct unit *old;
 	uint32_t n = 0;
 	bool ok;
 
@@ -357,12 +366,9 @@ bool unit_enter(struct device *d, struct unit *u, CUstream s,
 	}
 	/* From here on nobody closes it. */
 	__atomic_fetch_add(&u->pins, 1, __ATOMIC_SEQ_CST);
-	old = arrive(d, u);
 	trace_mark(TRACE_LAYER, d->ordinal, u->layer);
-	d->tenancy->schedule->entered++;
 	stat_add(prefetch_hits, 1);
-	if (old != NULL)
-		unit_close(d, old);
+	arrive(d, u);
 	events = unit_events(d, u, &n);
 	mark_used(d, u);
 	lock_release(&d->pool_lock);
@@ -384,33 +390,42 @@ bool unit_enter(struct device *d, struct unit *u, CUstream s,
 	return ok;
 }
 
-void unit_missed(struct device *d, struct unit *u)
+bool unit_missed(struct device *d, struct unit *u)
 {
-	struct unit *old;
+	bool in_order = false;
 
 	lock_acquire(&d->pool_lock);
 	if (current_plan(d, u)) {
-		old = arrive(d, u);
+		in_order = visits_in_order(&d->tenancy->schedule->visits,
+			u->index);
 		trace_mark(TRACE_MISSED, d->ordinal, u->layer);
-		d->tenancy->schedule->missed++;
 		stat_add(prefetch_missed, 1);
 		stat_add(prefetch_late, u->nr_here > 0);
-		if (old != NULL)
-			unit_close(d, old);
+		arrive(d, u);
 	}
 	lock_release(&d->pool_lock);
+	return in_order;
+}
+
+void unit_missed_launched(struct device *d, struct unit *u)
+{
+	bool last = false;
+
+	lock_acquire(&d->pool_lock);
+	if (current_plan(d, u))
+		last = __atomic_add_fetch(&u->launches, 1, __ATOMIC_RELAXED) ==
+			__atomic_load_n(&u->expect, __ATOMIC_RELAXED);
+	lock_release(&d->pool_lock);
+	if (last)
+		unit_pass(d, u);
 }
 
 void unit_pass(struct device *d, struct unit *u)
 {
-	struct schedule *sc;
-
 	lock_acquire(&d->pool_lock);
-	sc = d->tenancy->schedule;
-	if (current_plan(d, u) && sc->current == u && !sc->passed) {
+	if (current_plan(d, u) &&
+	    visits_done(&d->tenancy->schedule->visits, u->index)) {
 		trace_mark(TRACE_PASSED, d->ordinal, u->layer);
-		sc->passed = true;
-		u->entered = false;
 		unit_close(d, u);
 	}
 	lock_release(&d->pool_lock);

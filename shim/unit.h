@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A unit is what a plan streams for one layer: pages, each with a pool slot of
- * its own for as long as the plan lasts.  A schedule is the units of a plan in
- * the order in which they are used.
+ * A unit is what a plan streams for a layer, or for several that share it:
+ * pages, each with a pool slot of its own for as long as the plan lasts.  A
+ * schedule is the units of a plan and the order in which layers visit them.
  *
  * Units make a planned launch cheap: it pins the units that it names with one
  * atomic step each, and needs no lock where its stream has already waited for
@@ -23,6 +23,7 @@
 #include "shim/context.h"
 #include "shim/device.h"
 #include "shim/period.h"
+#include "shim/visit.h"
 
 #define UNIT_USERS 4
 /* Who waits for a unit's pins looks again after this long at the latest. */
@@ -51,10 +52,8 @@ struct unit {
 	uint32_t *pages;	/* in the order of the copy */
 	uint32_t *slots;
 	uint32_t first_piece, nr_pieces;
-	uint32_t launches_before;	/* in the turn before */
 	struct event *ready;	/* referenced; behind all its copies, or NULL */
 	bool busy;		/* a thread is recording its users */
-	bool entered;		/* used since it was last passed */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Pages [first, first + nr) of a unit's list, issued as one. */
@@ -71,9 +70,7 @@ struct schedule {
 	uint32_t nr_pieces;
 	struct unit_piece *pieces;	/* owned; in the order of issue */
 	struct context *context;	/* whose copy stream is used */
-	/* Where the program is. */
-	struct unit *current;	/* last one entered, or NULL */
-	bool passed;		/* its last launch has been issued */
+	struct visits visits;	/* owned; where the program is */
 	bool fast;		/* pages stay mapped to their slots */
 	bool pumping;		/* a thread is issuing copies */
 	bool again;		/* somebody wanted to meanwhile */
@@ -83,7 +80,6 @@ struct schedule {
 	bool unaliasing;	/* who leaves a slot loses its alias */
 	bool ending;		/* a thread is taking it out of force */
 	uint64_t iterations;	/* since it was installed */
-	uint64_t entered, missed;	/* units; in this iteration */
 	struct period period;
 	uint64_t compute_ns;	/* of an iteration, without waits; 0: unknown */
 	struct schedule *next;	/* retired ones */
@@ -94,7 +90,7 @@ struct schedule {
  * known, or not only units and resident memory.  A section is open.  At most
  * UNIT_REACH of them; the generation is that of d->reach_gen.
  */
-#define UNIT_REACH 3
+#define UNIT_REACH 4
 struct unit_reach {
 	uint64_t word;
 	uint32_t generation;
@@ -133,8 +129,16 @@ bool unit_launched(struct device *d, struct unit *u, CUstream s) WARN_UNUSED;
  */
 bool unit_enter(struct device *d, struct unit *u, CUstream s,
 	struct context *c, CUresult *r) WARN_UNUSED;
-/* The program is at this unit, and some of its pages are not there. */
-void unit_missed(struct device *d, struct unit *u);
+/*
+ * The program is at this unit, and some of its pages are not there.  Whether it
+ * was to be there now: then the plan is right, only late.  A section is open.
+ */
+bool unit_missed(struct device *d, struct unit *u);
+/*
+ * The launch that missed it has been issued, and counts for its turn.  No
+ * section is open.
+ */
+void unit_missed_launched(struct device *d, struct unit *u);
 /* No more launches are expected on it for now.  No section may be open. */
 void unit_pass(struct device *d, struct unit *u);
 

@@ -27,7 +27,7 @@ kernarg
 =outfile trace
 mover
 dirty
-section page_set period
+section page_set period visit
 =observe observe_int observe_set observe_backbone observe_profile
 =tenancy policy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_place pool_size release unit fetch demote fix prefetch schedule
 =vmm vmm_int vmm_map vmm_native

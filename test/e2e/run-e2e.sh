@@ -9,7 +9,8 @@
 # A case without Ballast must exit 0 and report no race and no strict error.
 # One with Ballast must also print what the program prints on a device that
 # holds everything, and log no error; with the flag "swap" it must have copied
-# more to the device than that run did, with "plan" have put a plan into force.
+# more to the device than that run did, with "plan" have put a plan into force,
+# with "ahead" have kept to it.
 #
 # With E2E_PLAIN, a directory, what programs print without Ballast is kept there
 # and read by later cases of the same build.
@@ -196,5 +197,11 @@ fi
 if has plan; then
 	grep -q '^ballast\[[0-9:]*\] I: plan ' "$tmp/log" ||
 		fail "no plan came into force"
+fi
+if has ahead; then
+	grep -q '^ballast\[[0-9:]*\] I: by plans: ' "$tmp/log" ||
+		fail "no iteration went by a plan"
+	! grep -q ' I: the plan ends: the program ' "$tmp/log" ||
+		fail "the plan did not fit the program"
 fi
 exit 0
