@@ -159,6 +159,7 @@ void optimal_set_model(struct optimal *o, bool stream_tied)
 	m->chunk = o->p->chunk_bytes;
 	m->release_ms = o->p->release_ms;
 	m->wrap = o->p->wrap;
+	m->seed = o->p->seed;
 }
 
 /* ---- the modes --------------------------------------------------------------- */

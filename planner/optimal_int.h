@@ -22,6 +22,7 @@ struct optimal_model {
 	struct timeline_link link;
 	double release_ms;
 	bool wrap;
+	uint64_t seed;		/* of the random moves */
 };
 
 enum optimal_seed {

@@ -28,7 +28,8 @@ enum plan_status optimal_search_init(struct search *s,
 	s->limit = INFINITY;
 	timeline_link_below(&m->link, &s->link_latency_ms,
 		&s->link_ms_per_byte);
-	s->random = 88172645463325252u;
+	/* Never 0, where it would stay. */
+	s->random = (m->seed * 0x9e3779b97f4a7c15u) | 1;
 	status = optimal_trial_init(&s->trial, m, arena);
 	if (status == PLAN_OK)
 		status = optimal_seeder_init(&s->seeder, m, arena);

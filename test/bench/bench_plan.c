@@ -30,6 +30,7 @@ static double once(const struct plan_input *in)
 		.chunk_bytes = 2 << 20,
 		.margin = 0.05,
 		.wrap = true,
+		.seed = 42,
 	};
 	struct plan_arena *arena = plan_arena_create();
 	struct strategy_result r = { 0 };

@@ -33,6 +33,7 @@ static const struct plan_params defaults = {
 	.chunk_bytes = 2 * MIB,
 	.margin = 0.05,
 	.wrap = true,
+	.seed = 42,
 };
 
 static uint64_t seed;
@@ -154,6 +155,37 @@ START_TEST(test_latency)
 			ck_assert_uint_le(r.pool->peak_bytes,
 				in.max_gpu_mem_bytes);
 	}
+	plan_arena_destroy(arena);
+	plan_case_free(c);
+}
+END_TEST
+
+/* One seed always gives one plan; where moves are made, others give others. */
+START_TEST(test_seed)
+{
+	struct plan_case *c = plan_case_load("uneven_seed7");
+	struct plan_input in = input_of(c, c->budgets[0]);
+	struct plan_arena *arena = plan_arena_create();
+	double first = 0;
+	int others = 0;
+
+	for (uint64_t k = 0; k < 8; k++) {
+		struct plan_params p = defaults;
+		struct strategy_result r[2] = { 0 };
+
+		p.seed = 42 + k;
+		for (int i = 0; i < 2; i++)
+			ck_assert_int_eq(plan_optimal(&in, &p, arena, &r[i]),
+				PLAN_OK);
+		plan_check(&in, &p, &r[0], arena);
+		ck_assert(r[0].period_ms == r[1].period_ms);
+		ck_assert_uint_eq(r[0].pool->nr_pieces, r[1].pool->nr_pieces);
+		if (k == 0)
+			first = r[0].period_ms;
+		others += r[0].period_ms != first;
+		ck_assert_double_le(r[0].period_ms, 1.015 * r[0].bound_ms);
+	}
+	ck_assert_int_gt(others, 0);
 	plan_arena_destroy(arena);
 	plan_case_free(c);
 }
@@ -509,6 +541,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 100);
 	tcase_add_loop_test(t, test_cases, 0, (int)NR_CASES);
 	tcase_add_loop_test(t, test_latency, 0, (int)NR_CASES);
+	tcase_add_test(t, test_seed);
 	tcase_add_loop_test(t, test_lp_cases, 0, (int)NR_CASES);
 	tcase_add_test(t, test_exhaustive);
 	tcase_add_loop_test(t, test_random_gaps, 0, 2);
