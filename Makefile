@@ -163,6 +163,7 @@ PLANNER_SRCS := \
 	planner/optimal.c \
 	planner/optimal_latency.c \
 	planner/optimal_move.c \
+	planner/optimal_replay.c \
 	planner/optimal_search.c \
 	planner/optimal_tied.c \
 	planner/optimal_seed.c \

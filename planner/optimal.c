@@ -220,8 +220,7 @@ enum plan_status optimal_search_budget(struct optimal *o, uint64_t need,
 
 /* ---- the result --------------------------------------------------------------- */
 
-/* The first `bytes` streamable bytes of a layer as entries. */
-static enum plan_status put_entries(struct optimal *o, uint32_t layer,
+enum plan_status optimal_entries(struct optimal *o, uint32_t layer,
 	uint64_t bytes, struct plan_slot *slot)
 {
 	const struct layer_statistics *l = &o->in->layers[layer];
@@ -327,7 +326,7 @@ static enum plan_status put_result(struct optimal *o, struct optimal_choice *c,
 		uint32_t nr = t.pool.nr_places;
 
 		slots[p].slot = t.places[(p + nr - ahead) % nr].layer;
-		status = put_entries(o, t.places[p].layer, t.places[p].bytes,
+		status = optimal_entries(o, t.places[p].layer, t.places[p].bytes,
 			&slots[p]);
 		if (status != PLAN_OK)
 			return status;

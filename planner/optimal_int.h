@@ -233,6 +233,19 @@ bool optimal_first_in_layer(const struct layer_statistics *l, uint32_t k,
 void optimal_set_model(struct optimal *o, bool stream_tied);
 enum plan_status optimal_search_budget(struct optimal *o, uint64_t need,
 	double bound, struct optimal_choice *best);
+/* The first `bytes` streamable bytes of a layer, added to the slot's entries. */
+enum plan_status optimal_entries(struct optimal *o, uint32_t layer,
+	uint64_t bytes, struct plan_slot *slot);
+
+/* ---- optimal_replay.c ---- */
+
+/*
+ * The period when each chunk keeps the position of its first place for all its
+ * uses, and is loaded only if another one has been there since.  For plans that
+ * stream tied tensors: the timeline loads them for every use.  t is laid out.
+ */
+enum plan_status optimal_replay(struct optimal *o,
+	const struct optimal_trial *t, double *period_ms);
 
 /* ---- optimal_tied.c ---- */
 

@@ -10,6 +10,7 @@
 
 /* The part of a tied tensor that stays: in so many steps. */
 #define KEEP_ALL 256u
+#define STEPS 16u
 
 static int by_users(const void *a, const void *b)
 {
@@ -128,7 +129,9 @@ static enum plan_status keep_tied(struct optimal *o, uint32_t part)
 	return PLAN_OK;
 }
 
-/* The period with this part of the tied tensors resident, by seeds alone. */
+/* ---- the search ---- */
+
+/* The model with this part of the tied tensors resident, and a first choice. */
 static enum plan_status try_part(struct optimal *o, uint32_t part,
 	struct optimal_choice *c)
 {
@@ -142,21 +145,76 @@ static enum plan_status try_part(struct optimal *o, uint32_t part,
 	return optimal_search_quick(&o->m, o->m.total + o->kept - budget, c);
 }
 
-/* Tied tensors cannot all stay: how much of them may. */
-enum plan_status optimal_search_tied(struct optimal *o, double bound,
-	struct optimal_choice *best)
+/* All that the model has goes through a ring of what is left. */
+static bool stream_all(const struct optimal *o, struct optimal_choice *c)
 {
-	uint32_t low = 0, high = KEEP_ALL, part = 0;
-	double shortest = INFINITY;
-	struct optimal_choice c;
-	enum plan_status status = optimal_choice_init(&c, o->m.nr, o->arena);
+	uint64_t chunk = o->m.chunk, used = 0;
 
-	if (status == PLAN_OK)
-		status = count_users(o);
+	c->chunk = c->unit = chunk;
+	c->ring = (uint32_t)((o->in->max_gpu_mem_bytes - o->kept) / chunk);
+	c->most = (uint64_t)c->ring * chunk;
+	c->streamed = o->m.total;
+	c->split = true;
+	c->bound_ms = 0;
+	for (uint32_t i = 0; i < o->m.nr; i++) {
+		c->bytes[i] = o->m.bytes[i];
+		c->pads[i] = 0;
+		if (c->bytes[i] > c->most)
+			return false;
+		used += (c->bytes[i] + chunk - 1) / chunk;
+	}
+	if (c->ring == 0 || used < c->ring)
+		return false;
+	c->pads[0] = (uint32_t)((c->ring - used % c->ring) % c->ring);
+	return true;
+}
+
+/* What has been found so far. */
+struct tied_best {
+	double ms;		/* as replayed */
+	uint32_t part;
+	struct optimal_choice choice;
+};
+
+static enum plan_status judge(struct optimal *o, uint32_t part,
+	const struct optimal_choice *c, struct tied_best *best)
+{
+	struct plan_arena *arena = o->arena, *scratch = plan_arena_create();
+	struct optimal_trial t;
+	double ms;
+	enum plan_status status;
+
+	if (!scratch)
+		return PLAN_NO_MEMORY;
+	/* It is much, and many times. */
+	o->arena = scratch;
+	status = optimal_trial_init(&t, &o->m, scratch);
+	if (status == PLAN_OK) {
+		optimal_trial_lay(&t, c);
+		status = optimal_replay(o, &t, &ms);
+	}
+	o->arena = arena;
+	plan_arena_destroy(scratch);
+	/* Of equal ones the one that keeps more, as it streams less. */
+	if (status == PLAN_OK && ms <= best->ms * (1 + 1e-9)) {
+		best->ms = ms;
+		best->part = part;
+		optimal_choice_copy(&best->choice, c, o->m.nr);
+	}
+	return status;
+}
+
+/* The largest part that leaves a pool which works. */
+static enum plan_status most_part(struct optimal *o, struct optimal_choice *c,
+	uint32_t *part)
+{
+	uint32_t low = 0, high = KEEP_ALL;
+	enum plan_status status = PLAN_OK;
+
 	while (high - low > 1 && status == PLAN_OK) {
 		uint32_t mid = low + (high - low) / 2;
 
-		status = try_part(o, mid, &c);
+		status = try_part(o, mid, c);
 		if (status == PLAN_OK)
 			low = mid;
 		else if (status == PLAN_INFEASIBLE)
@@ -164,18 +222,51 @@ enum plan_status optimal_search_tied(struct optimal *o, double bound,
 		if (status == PLAN_INFEASIBLE)
 			status = PLAN_OK;
 	}
-	/* Beyond some point the pool is too small to keep up. */
-	for (uint32_t k = 0; k <= 16 && status == PLAN_OK; k++) {
-		status = try_part(o, low * k / 16, &c);
-		if (status == PLAN_OK && c.period_ms <= shortest) {
-			shortest = c.period_ms;
-			part = low * k / 16;
-		} else if (status == PLAN_INFEASIBLE) {
-			status = PLAN_OK;
-		}
-	}
+	*part = low;
+	return status;
+}
+
+/*
+ * How much of the tied tensors stays, and how large the pool is: beyond some
+ * point it is too small to keep up.
+ */
+enum plan_status optimal_search_tied(struct optimal *o, double bound,
+	struct optimal_choice *best)
+{
+	struct tied_best found = { .ms = INFINITY };
+	struct optimal_choice c;
+	uint32_t most = 0;
+	enum plan_status status = optimal_choice_init(&c, o->m.nr, o->arena);
+
 	if (status == PLAN_OK)
-		status = keep_tied(o, part);
-	return status == PLAN_OK ? optimal_search_budget(o, o->m.total + o->kept -
-		o->in->max_gpu_mem_bytes, bound, best) : status;
+		status = optimal_choice_init(&found.choice, o->m.nr, o->arena);
+	if (status == PLAN_OK)
+		status = count_users(o);
+	if (status == PLAN_OK)
+		status = most_part(o, &c, &most);
+	for (uint32_t k = 0; k <= STEPS && status == PLAN_OK; k++) {
+		uint32_t part = most * k / STEPS;
+
+		status = try_part(o, part, &c);
+		if (status == PLAN_OK)
+			status = judge(o, part, &c, &found);
+		else if (status == PLAN_INFEASIBLE)
+			status = PLAN_OK;
+		if (status == PLAN_OK && o->kept < o->in->max_gpu_mem_bytes &&
+			stream_all(o, &c))
+			status = judge(o, part, &c, &found);
+	}
+	if (status != PLAN_OK)
+		return status;
+	status = keep_tied(o, found.part);
+	if (status == PLAN_OK)
+		status = optimal_search_budget(o, o->m.total + o->kept -
+			o->in->max_gpu_mem_bytes, bound, &c);
+	if (status == PLAN_OK)
+		status = judge(o, found.part, &c, &found);
+	if (found.ms == INFINITY ||
+		(status != PLAN_OK && status != PLAN_INFEASIBLE))
+		return status;
+	optimal_choice_copy(best, &found.choice, o->m.nr);
+	return PLAN_OK;
 }
