@@ -309,6 +309,7 @@ E2E := \
 	decoder \
 	fatbin \
 	faults \
+	held \
 	hostfunc \
 	ipc \
 	layers \
@@ -775,7 +776,7 @@ $(D)/own-exports/libcuda.so.1: \
 # ---- checking, installing ----------------------------------------------------
 
 # Libraries with one rule of tenancy taken out, for test/check-preempt.sh.
-MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast.so,1 2))
+MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast.so,1 2 3 4))
 build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
 	$(Q)$(MAKE) --no-print-directory LOCK_DEBUG= MUTANT=$* $@
 

@@ -1,12 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two rules of tenancy under forced preemption: a pinned slot never gets a new
-# tenant (pins), and a resident page leaves only after every open issue section
-# has closed (sections).  The software driver delays threads at the entry of
-# driver calls by the seeds below.  The library must pass with every seed; one
-# built without the rule (MUTANT=1: pins, MUTANT=2: sections) must fail with at
-# least one of them, or the test shows nothing.
+# Rules of tenancy between threads, each with a library built without it
+# (MUTANT=n), which must fail, or the test shows nothing:
+#
+#	1 pins		a pinned slot never gets a new tenant
+#	2 sections	a resident page leaves only after every open issue
+#			section has closed
+#	3 hands		who lacks chunks waits for those that others have in
+#			their hands
+#	4 turns		a call that waits for nearly the whole pool is not
+#			passed by smaller ones
+#
+# For the first two the software driver delays threads at the entry of driver
+# calls by the seeds below; the library must pass with every seed, the other
+# must fail with at least one.  For the last two the program itself has threads
+# stopped in their calls (held.c), and no seed is needed.
 #
 #	B=build CC=gcc test/check-preempt.sh
 
@@ -25,7 +34,7 @@ run()
 	shift 3
 	: >"$tmp/report"
 	env LD_PRELOAD="$PWD/$lib" LD_LIBRARY_PATH="$B/softcuda" \
-		SOFTCUDA_MEMORY="$memory" SOFTCUDA_PREEMPT="$seed" \
+		SOFTCUDA_MEMORY="$memory" SOFTCUDA_PREEMPT="${seed#none}" \
 		SOFTCUDA_REPORT="$tmp/report" BALLAST_ARENA=128M \
 		BALLAST_LOG_LEVEL=error BALLAST_STATS=false \
 		timeout 120 "$@" >"$tmp/out" 2>"$tmp/err" &&
@@ -61,4 +70,9 @@ rule()
 rule pins 1 "1 3 4 5 6" 20M "$B/e2e/mtstreams" --threads 3 --mats 3 --rounds 3
 rule sections 2 "1,200 3,200 4,200 5,200 7,200" 16M "$B/e2e/spill" \
 	--base 6000000 --hot 2100000 --rounds 8 --steps 12
+held="env SOFTCUDA_GRANULARITY=64K BALLAST_MIN_ALLOC=64K BALLAST_WAIT_MS=60000"
+# shellcheck disable=SC2086 # one setting a word
+rule hands 3 none 2M $held "$B/e2e/held" --hands
+# shellcheck disable=SC2086
+rule turns 4 none 2M $held "$B/e2e/held" --turns
 exit $status

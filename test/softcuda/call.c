@@ -176,6 +176,24 @@ static bool parse_count(const char *text, uint64_t *nth, CUresult *code)
 	return !*end && *nth;
 }
 
+/* Threads that a test has stopped; those of an older turn have been let go. */
+static atomic_uint hold_turn, nr_held;
+static __thread char held_name[64];
+static __thread unsigned held_turn;
+
+static void wait_held(const char *name)
+{
+	const struct timespec nap = { 0, 200000 };
+
+	if (!held_name[0] || strcmp(held_name, name))
+		return;
+	held_name[0] = 0;
+	atomic_fetch_add(&nr_held, 1);
+	while (held_turn == atomic_load(&hold_turn))
+		nanosleep(&nap, NULL);
+	atomic_fetch_sub(&nr_held, 1);
+}
+
 static CUresult injected_by_knob(const char *name)
 {
 	const char *colon;
@@ -233,6 +251,7 @@ CUresult call_begin(struct call *c, const char *name, unsigned need)
 	if (!self)
 		thread_enter();
 	preempt();
+	wait_held(name);
 	atomic_fetch_add(&nr_calls, 1);
 	pthread_mutex_lock(&lock);
 	c->name = name;
@@ -347,4 +366,24 @@ void softcuda_fail_next(const char *name, uint64_t skip, int code)
 	snprintf(wanted_failure.name, sizeof(wanted_failure.name), "%s",
 		name ? name : "");
 	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((visibility("default"))) softcuda_hold_fn softcuda_hold;
+__attribute__((visibility("default"))) softcuda_nr_held_fn softcuda_nr_held;
+__attribute__((visibility("default"))) softcuda_let_go_fn softcuda_let_go;
+
+void softcuda_hold(const char *name)
+{
+	held_turn = atomic_load(&hold_turn);
+	snprintf(held_name, sizeof(held_name), "%s", name);
+}
+
+uint64_t softcuda_nr_held(void)
+{
+	return atomic_load(&nr_held);
+}
+
+void softcuda_let_go(void)
+{
+	atomic_fetch_add(&hold_turn, 1);
 }

@@ -47,6 +47,12 @@ typedef uint64_t softcuda_last_report_fn(char *buf, uint64_t size);
 typedef void softcuda_clear_reports_fn(void);
 /* The next call of `name` (NULL: any) after `skip` others fails with `code`. */
 typedef void softcuda_fail_next_fn(const char *name, uint64_t skip, int code);
+/* The calling thread's next call of `name` waits at its entry. */
+typedef void softcuda_hold_fn(const char *name);
+/* How many threads wait so now. */
+typedef uint64_t softcuda_nr_held_fn(void);
+/* They go on, and nobody waits who was to. */
+typedef void softcuda_let_go_fn(void);
 /*
  * What a network card's driver does: the GPU's physical memory that is at
  * [address, address + size) now, whatever is there later.  A descriptor, closed
