@@ -309,6 +309,7 @@ E2E := \
 	decoder \
 	fatbin \
 	faults \
+	fork \
 	held \
 	hostfunc \
 	ipc \

@@ -3,7 +3,7 @@
 #
 # What libballast.so needs at run time: the C library, libdl (empty since glibc
 # 2.34) and the loader; no symbol newer than GLIBC_2.34; no text relocation, no
-# executable stack.
+# executable stack, little of each thread's own.
 
 set -eu
 B=${B:-build}
@@ -46,6 +46,12 @@ if readelf -lW "$so" | grep GNU_STACK | grep -q 'RWE'; then
 fi
 if ! readelf -d "$so" | grep -q 'BIND_NOW\|NOW'; then
 	echo "$so is not bound at load time"
+	bad=1
+fi
+# What may be opened with dlopen gets little room of this kind.
+tls=$(readelf -lW "$so" | awk '$1 == "TLS" { print $6 }')
+if [ $((${tls:-0})) -gt 1024 ]; then
+	echo "$so has $((tls)) bytes of each thread's own; 1024 are safe"
 	bad=1
 fi
 exit $bad

@@ -49,6 +49,7 @@ forbid shim 'cu[A-Z][A-Za-z0-9_]*' "the driver is called through real" \
 	api_table
 forbid shim 'signal|sigaction|atexit|on_exit|setenv|putenv|unsetenv|chdir' \
 	"the process is the host program's"
+forbid shim __tls_get_addr "it may allocate, in any hook"
 
 forbid planner "$ends|$prints|$hangs" "the planner is pure"
 forbid planner 'pthread_.*|getenv|secure_getenv|clock_gettime|time|gettimeofday' \

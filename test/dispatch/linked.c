@@ -62,11 +62,35 @@ static void launch(void)
 		NULL), "cuLaunchKernel");
 }
 
+/* One function, one address, whichever way it is found. */
+static void expect_one(const char *symbol, const char *base, int since,
+	void *linked)
+{
+	CUdriverProcAddressQueryResult status;
+	void *h = dlopen("libcuda.so.1", RTLD_NOW), *p = NULL;
+
+	CHECK(h != NULL, "%s", dlerror());
+	CHECK(dlsym(h, symbol) == linked, "%s: dlsym differs", symbol);
+	CHECK(dlsym(RTLD_DEFAULT, symbol) == linked, "%s: RTLD_DEFAULT differs",
+		symbol);
+	check(cuGetProcAddress(base, &p, since, 0, &status),
+		"cuGetProcAddress");
+	CHECK(p == linked, "%s: cuGetProcAddress differs", symbol);
+	dlclose(h);
+}
+
 static void way_calls(void)
 {
 	CUdeviceptr p;
 	size_t pitch;
 	int version;
+
+	expect_one("cuInit", "cuInit", 2000, (void *)cuInit);
+	expect_one("cuMemAlloc_v2", "cuMemAlloc", 3020, (void *)cuMemAlloc);
+	expect_one("cuLaunchKernel", "cuLaunchKernel", 4000,
+		(void *)cuLaunchKernel);
+	expect_one("cuDriverGetVersion", "cuDriverGetVersion", 2020,
+		(void *)cuDriverGetVersion);
 
 	CHECK_IN((void *)cuInit, expected_home("cuInit"));
 	CHECK_IN((void *)cuLaunchKernel, expected_home("cuLaunchKernel"));
