@@ -24,6 +24,8 @@ static struct context *contexts GUARDED_BY(contexts_lock);
 static CUcontext primaries[DEVICE_MAX] GUARDED_BY(contexts_lock);
 
 static int nr_alive;		/* atomic; contexts that are not dead */
+/* Atomic; changes when a stream's handle may come to mean another one. */
+static uint32_t streams_gen = 1;
 
 bool context_several(void)
 {
@@ -72,12 +74,22 @@ struct context *context_note(CUcontext handle, CUdevice ordinal)
 	return c;
 }
 
+/* What is current, where this is known without asking. */
+static __thread struct context *known;
+
+void context_know(struct context *c)
+{
+	known = c;
+}
+
 struct context *context_current(void)
 {
 	CUcontext handle = NULL;
 	CUdevice ordinal;
 	struct context *c;
 
+	if (known != NULL)
+		return known;
 	if (real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == NULL)
 		return NULL;
 	c = context_find(handle);
@@ -182,6 +194,7 @@ static void forget(struct context *c, bool alive)
 	c->idle = NULL;
 	s = c->streams;
 	c->streams = NULL;
+	__atomic_fetch_add(&streams_gen, 1, __ATOMIC_SEQ_CST);
 	orphans = c->orphans;
 	nr_orphans = c->nr_orphans;
 	c->orphans = NULL;
@@ -277,6 +290,32 @@ struct context *context_of_stream(CUstream handle)
 	return NULL;
 }
 
+#define MEMO 4
+
+struct context *context_of_launch(CUstream s)
+{
+	static __thread struct {
+		CUstream stream;
+		uint32_t gen;
+		struct context *context;
+	} memo[MEMO];
+	uint32_t gen = __atomic_load_n(&streams_gen, __ATOMIC_ACQUIRE);
+	uint32_t i = (uint32_t)((uintptr_t)s >> 4 ^ (uintptr_t)s >> 8) % MEMO;
+	struct context *c;
+
+	if (s == NULL || s == CU_STREAM_LEGACY || s == CU_STREAM_PER_THREAD)
+		return context_current();
+	if (memo[i].stream == s && memo[i].gen == gen)
+		return memo[i].context;
+	c = context_of_stream(s);
+	if (c == NULL)
+		return context_current();
+	memo[i].stream = s;
+	memo[i].gen = gen;
+	memo[i].context = c;
+	return c;
+}
+
 /* Keeps e until it is complete (takes the reference); false: no memory. */
 static bool orphan_add(struct context *c, struct event *e) REQUIRES(&c->lock)
 {
@@ -305,6 +344,7 @@ void context_stream_destroyed(struct context *c, CUstream handle)
 	e = event_record(c, handle, &r);
 	if (e == NULL)
 		real.cuStreamSynchronize(handle);
+	__atomic_fetch_add(&streams_gen, 1, __ATOMIC_SEQ_CST);
 	/* In one step, so that who waits for all work sees one or the other. */
 	lock_acquire(&c->lock);
 	__atomic_fetch_add(&c->epoch, 1, __ATOMIC_RELEASE);

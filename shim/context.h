@@ -92,6 +92,16 @@ bool context_several(void);
 /* The context that a stream was made in, or NULL. */
 struct context *context_of_stream(CUstream s);
 void context_stream_destroyed(struct context *c, CUstream s);
+/*
+ * The context that a launch on s goes to, which is the current one where the
+ * launch is valid at all; NULL: none.  Asks the driver for default streams only.
+ */
+struct context *context_of_launch(CUstream s);
+/*
+ * c is current in this thread, or is again; the driver need not be asked until
+ * context_know(NULL).  Nothing in between may change that.
+ */
+void context_know(struct context *c);
 /* Changes whenever a stream handle may start to mean another stream. */
 unsigned context_epoch(struct context *c);
 

@@ -12,6 +12,7 @@
 	{ \
 		CUresult r = CUDA_SUCCESS; \
 		\
+		issue_capture_begins(); \
 		if (init_active() && !issue_may_capture(&r)) \
 			return r; \
 		return REAL(symbol) pass; \

@@ -175,11 +175,20 @@ static bool visit_collect(void *arg, uint64_t word)
 	return !c->failed;
 }
 
+/* Atomic; set for good by the first capture, so that the others need not ask. */
+static bool captures;
+
+void issue_capture_begins(void)
+{
+	__atomic_store_n(&captures, true, __ATOMIC_SEQ_CST);
+}
+
 bool issue_is_capturing(CUstream s)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-	return real.cuStreamIsCapturing(s, &status) == CUDA_SUCCESS &&
+	return __atomic_load_n(&captures, __ATOMIC_RELAXED) &&
+		real.cuStreamIsCapturing(s, &status) == CUDA_SUCCESS &&
 		status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

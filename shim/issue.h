@@ -172,6 +172,8 @@ void issue_kernel_known(CUkernel k);
 /* Before a host function, or a wait for a value, is queued. */
 void issue_host_function(void);
 void issue_module_unloaded(void);
+/* Before any stream begins to capture, active or not. */
+void issue_capture_begins(void);
 /* Whether a stream may begin to capture; false: *r says why not. */
 bool issue_may_capture(CUresult *r);
 

@@ -156,15 +156,18 @@ static void unpin(struct issue *i, uint32_t n)
 static NOINLINE bool enter(struct issue *i, struct unit *u, CUstream s)
 {
 	CUresult r = CUDA_SUCCESS;
-	struct context *c = context_current();
+	struct context *c = context_of_launch(s);
+	bool entered;
 
-	if (c == NULL || issue_is_capturing(s) ||
-	    !unit_enter(i->units_of, u, s, c, &r)) {
+	context_know(c);
+	entered = c != NULL && !issue_is_capturing(s) &&
+		unit_enter(i->units_of, u, s, c, &r);
+	context_know(NULL);
+	if (entered)
+		i->entered = true;
+	else
 		i->missed = u;
-		return false;
-	}
-	i->entered = true;
-	return true;
+	return entered;
 }
 
 bool issue_units(struct issue *i, const struct kernarg *k, CUstream s,
@@ -234,10 +237,14 @@ void issue_units_end(struct issue *i)
 	section_close();
 	if (unlikely(careful))
 		see_through(i);
-	if (pass != NULL)
-		unit_pass(d, pass);
-	else if (i->entered)
-		prefetch_pump(d);
+	if (pass != NULL || i->entered) {
+		context_know(context_of_launch(i->set.stream));
+		if (pass != NULL)
+			unit_pass(d, pass);
+		else
+			prefetch_pump(d);
+		context_know(NULL);
+	}
 	if (i->entered)
 		phase_turn(d, false);
 }

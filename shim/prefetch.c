@@ -217,11 +217,8 @@ static void pump(struct device *d, struct schedule *sc)
 		if (w == WAY_NOT_NOW)
 			break;
 		if (!ready) {
-			CUcontext now = NULL;
-
 			lock_release(&d->pool_lock);
-			ready = real.cuCtxGetCurrent(&now) == CUDA_SUCCESS &&
-				now == sc->context->handle;
+			ready = context_current() == sc->context;
 			lock_acquire(&d->pool_lock);
 			if (!ready)
 				break;	/* another thread's call will do */

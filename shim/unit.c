@@ -64,17 +64,17 @@ static void add_readers(struct device *d, struct unit *u,
 static struct event *record_user(const struct unit_user *user,
 	struct reader *who)
 {
-	CUcontext now = NULL, popped;
+	struct context *now = context_current();
+	CUresult r = CUDA_SUCCESS;
 	struct event *e = NULL;
-	CUresult r;
+	CUcontext popped;
 
 	*who = (struct reader){
 		.context = user->context,
 		.stream = user->stream,
 		.epoch = context_epoch(user->context),
 	};
-	r = real.cuCtxGetCurrent(&now);
-	if (now != user->context->handle)
+	if (now != user->context)
 		r = real.cuCtxPushCurrent_v2(user->context->handle);
 	if (r == CUDA_SUCCESS) {
 		who->begun = reader_ticket();
@@ -82,7 +82,7 @@ static struct event *record_user(const struct unit_user *user,
 		who->recorded = reader_ticket();
 		if (e == NULL)
 			real.cuStreamSynchronize(user->stream);
-		if (now != user->context->handle)
+		if (now != user->context)
 			real.cuCtxPopCurrent_v2(&popped);
 	}
 	who->event = e;
