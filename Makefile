@@ -636,6 +636,12 @@ $(B)/bench/bench_launch: $(O)/test/bench/bench_launch.o \
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda
 
+$(O)/test/bench/bench_swap.o: OBJ_CFLAGS := -Itest/include
+$(B)/bench/bench_swap: $(O)/test/bench/bench_swap.o \
+		$(B)/bench/libcuda.so.1
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $< $(LD_SAN) -L$(B)/bench -lcuda
+
 $(O)/test/bench/bench_threads.o: OBJ_CFLAGS := -Itest/include
 $(B)/bench/bench_threads: $(O)/test/bench/bench_threads.o \
 		$(B)/bench/libcuda.so.1
@@ -664,10 +670,11 @@ $(B)/bench/bench_plan: $(call obj,test/bench/bench_plan.c \
 
 bench: $(B)/bench/bench_launch $(B)/bench/bench_lookup \
 		$(B)/bench/bench_plan $(B)/bench/bench_ptx \
-		$(B)/bench/bench_threads $(B)/libballast.so $(B)/ballast \
+		$(B)/bench/bench_swap $(B)/bench/bench_threads $(B)/libballast.so $(B)/ballast \
 		$(B)/softcuda/libcuda.so.1 \
 		$(B)/e2e/decoder $(B)/e2e/layers $(B)/e2e/loop
 	$(Q)B=$(B) test/bench/run.sh; r=$$?; \
+		B=$(B) test/bench/steady.sh || r=1; \
 		B=$(B) test/bench/policies.sh && exit $$r
 
 # ---- the fuzzers ---------------------------------------------------------------

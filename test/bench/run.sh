@@ -9,7 +9,8 @@
 # A launch is measured in three kinds of process, in turn, on one core: with
 # the null driver alone, with Ballast preloaded and switched off, with Ballast
 # active and all eight pointers in managed memory.  What Ballast adds is the
-# median of the differences within a turn.
+# median of the differences within a turn.  A launch under a plan is measured in
+# the same way; it carries its share of what a plan does in an iteration.
 
 set -eu
 
@@ -43,6 +44,31 @@ active()
 	}
 }
 
+# The same under a plan; without one the number means nothing.
+swapped()
+{
+	rm -f "$tmp/log"
+	env LD_LIBRARY_PATH="$null" BALLAST_LOG_FILE="$tmp/log" \
+		BALLAST_VERIFY=off BALLAST_GUARD=fast BALLAST_ARENA=128M \
+		BALLAST_GPU_BUDGET=40M LD_PRELOAD="$lib" \
+		taskset -c "$CORE" "$B/bench/bench_swap"
+	grep -q ' I: by plans: 1[0-9][0-9] iterations' "$tmp/log" || {
+		echo "the launches did not go by a plan:" >&2
+		cat "$tmp/log" >&2
+		return 1
+	}
+}
+
+: >"$tmp/swap"
+i=0
+while [ $i -lt "$TURNS" ]; do
+	a=$(env LD_LIBRARY_PATH="$null" taskset -c "$CORE" \
+		"$B/bench/bench_swap")
+	b=$(swapped)
+	echo "$a $b" >>"$tmp/swap"
+	i=$((i + 1))
+done
+
 : >"$tmp/turns"
 i=0
 while [ $i -lt "$TURNS" ]; do
@@ -53,10 +79,10 @@ while [ $i -lt "$TURNS" ]; do
 	i=$((i + 1))
 done
 
-# row NAME COLUMN LIMIT: median and spread of column - column 1.
+# row NAME COLUMN LIMIT [FILE]: median and spread of column - column 1.
 row()
 {
-	awk -v c="$2" '{ print $c - $1 }' "$tmp/turns" | sort -n |
+	awk -v c="$2" '{ print $c - $1 }' "$tmp/${4:-turns}" | sort -n |
 		awk -v n="$1" -v l="$3" '{ v[NR] = $1 } END {
 			m = v[int((NR + 1) / 2)]
 			s = m ? (v[NR] - v[1]) / (m < 0 ? -m : m) : 0
@@ -112,6 +138,7 @@ scaling()
 {
 	row launch8_resident_added_ns 3 100
 	row launch8_disabled_added_ns 2 20
+	row launch8_swap_added_ns 2 150 swap
 	taskset -c "$CORE" "$B/bench/bench_lookup"
 	scaling launch_8threads_scaling_resident 1G 1G
 	# Three quarters of 16 and 128 MiB, of which launches use a half in turn.

@@ -140,12 +140,54 @@ emit()
 	esac
 }
 
+# ends FROM_US: when iterations ended, in us, from the trace.
+ends()
+{
+	sed -n 's/.*"name":"cuStreamSynchronize".*"ts":\([0-9.]*\),"dur":\([0-9.]*\).*/\1 \2/p' \
+		"$tmp/trace" | awk -v from="$1" '{ e = $1 + $2 }
+			e > from { print e }'
+}
+
+# mean FROM_US TO_US: of the iterations in between, but for the first ten.
+mean()
+{
+	ends "$1" | awk -v to="$2" '
+		$1 <= to { n++; if (n == 11) first = $1; last = $1 }
+		END { if (n < 16) exit 1; print (last - first) / (n - 11) }'
+}
+
+# The link drops to 70 % for 40 ms, durations vary by 20 %.
+dropped()
+{
+	steady loop
+	planned loop 25
+	rate=$(calc "$h2d_bytes / (0.8 * $virtual_ns)")
+	planned loop "$(calc "0.7 * $rate")"
+	slow=$(logged '\2')
+	planned loop "$rate"
+	fast=$(logged '\2')
+	one loop 20 SOFTCUDA_H2D_GBPS="$rate" SOFTCUDA_D2H_GBPS="$rate"
+	# By then the plan is in force: on demand takes longer than a plan.
+	begin=$(calc "$(number virtual_ns) * 2 / 1000000")
+	end=$(calc "$begin + 40")
+	one loop 140 SOFTCUDA_H2D_GBPS="$rate" SOFTCUDA_D2H_GBPS="$rate" \
+		SOFTCUDA_JITTER=20 SOFTCUDA_DROP="$begin:$end:70" \
+		SOFTCUDA_TRACE="$tmp/trace" LD_PRELOAD="$lib" \
+		BALLAST_LOG_FILE="$tmp/log" BALLAST_GPU_BUDGET="$budget" \
+		BALLAST_ARENA=512M BALLAST_MIN_ALLOC="$least" \
+		BALLAST_VERIFY=off
+	during=$(mean "$(calc "$begin * 1000")" "$(calc "$end * 1000")")
+	after=$(mean "$(calc "$end * 1000")" 1e12)
+	printf 'a link at 70 %%: %s us, bound %s; back: %s us, bound %s\n' \
+		"$during" "$slow" "$after" "$fast"
+}
+
 over=
 max_predicted=0 max_resident=0 max_bound=0 max_maps=0 max_calls=0
 
 printf '%-12s %6s %10s %10s %10s %10s %6s %7s %6s\n' workload GB/s \
 	resident period expected bound link% copies calls
-for w in $(workloads | cut -d'|' -f1); do
+for w in ${ONLY-$(workloads | cut -d"|" -f1)}; do
 	steady "$w"
 	resident=$virtual_ns plain_calls=$calls plain_syncs=$syncs
 	planned "$w" 25
@@ -186,6 +228,10 @@ emit period_link_bound_over_bound "$max_bound" ratio 1.02
 emit period_over_predicted_max "$max_predicted" ratio 1.03
 emit steady_map_calls_per_iter "$max_maps" calls 0
 emit driver_calls_per_streamed_layer "$max_calls" calls 5
+
+dropped
+emit period_slow_link_over_bound "$(calc "$during / $slow")" ratio 1.05
+emit period_after_slow_link_over_bound "$(calc "$after / $fast")" ratio 1.05
 
 [ -z "$over" ] || {
 	echo "over the limit:$over"
