@@ -412,6 +412,7 @@ CHECKS := \
 	gpu \
 	layers \
 	matrix \
+	plans \
 	preempt \
 	purity \
 	softcuda \
@@ -806,6 +807,7 @@ $(B)/soak/failalloc.so: $(call obj,test/soak/failalloc.c)
 soak: all $(SOAK)
 	$(Q)B=$(B) CC='$(CC)' SAN=$(SAN) test/soak/sweep.sh
 	$(Q)B=$(B) CC='$(CC)' SAN=$(SAN) test/soak/matrix.sh
+	$(Q)B=$(B) CC='$(CC)' SAN=$(SAN) test/soak/plans.sh
 
 # make check T=name runs the tests whose name contains it.
 check: deps all $$(DISPATCH_TESTS) $(MUTANTS) $(B)/gpu/probe $(SOAK)
