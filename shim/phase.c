@@ -644,7 +644,7 @@ void phase_turn(struct device *d, bool on_demand)
 			p->iterations = n;
 			p->on_demand = 0;
 			if (p->id == PHASE_CAREFUL && conf.guard ==
-			    GUARD_AUTO && n > conf.verify_iters)
+			    GUARD_AUTO && n >= conf.verify_iters)
 				make_fast(p);
 			if (p->bad >= p->patience)
 				watch_anew(p, "the program goes another way");

@@ -2,8 +2,8 @@
 /*
  * Copies ahead of the launches that need them: the next unit that is not whole,
  * in the order of the schedule, as soon as its slots' tenants are needed later
- * than it.  Called by the program's own threads, from every call that may have
- * freed a slot and before those that block.
+ * than it.  Called by the program's own threads after launches: those that begin
+ * or end a unit's turn, and those that went the long way.
  */
 #ifndef BALLAST_PREFETCH_H
 #define BALLAST_PREFETCH_H

@@ -182,6 +182,23 @@ dropped()
 		"$during" "$slow" "$after" "$fast"
 }
 
+# Iterations from the program's first to the first fast one.
+until_fast()
+{
+	for n in 4 5 6 7 8 9 10 11 12; do
+		rm -f "$tmp/log"
+		one loop "$n" LD_PRELOAD="$lib" BALLAST_LOG_FILE="$tmp/log" \
+			BALLAST_LOG_LEVEL=debug BALLAST_GPU_BUDGET=18M \
+			BALLAST_ARENA=512M BALLAST_MIN_ALLOC=64K \
+			BALLAST_VERIFY=off "$@"
+		if grep -q ' D: device 0: fast;' "$tmp/log"; then
+			echo $((n - 1))
+			return
+		fi
+	done
+	echo 99
+}
+
 over=
 max_predicted=0 max_resident=0 max_bound=0 max_maps=0 max_calls=0
 
@@ -229,6 +246,8 @@ emit period_over_predicted_max "$max_predicted" ratio 1.03
 emit steady_map_calls_per_iter "$max_maps" calls 0
 emit driver_calls_per_streamed_layer "$max_calls" calls 5
 
+# discovery_iters + profiling_iters + verify_iters, as they are by default.
+emit iterations_until_fast "$(until_fast)" iters 6
 dropped
 emit period_slow_link_over_bound "$(calc "$during / $slow")" ratio 1.05
 emit period_after_slow_link_over_bound "$(calc "$after / $fast")" ratio 1.05
