@@ -334,19 +334,22 @@ static void mark_taken(const struct work *w, struct slots *s, uint32_t tensor)
 /*
  * A plan gives a page another place for each use; it keeps that of the first
  * one, so that it can stay where it is.  Then no two pages that one layer uses
- * may have the same: who comes later takes the next free one.
+ * may have the same: who comes later takes the next free one.  If all are taken,
+ * the pool is too small; it grows up to `most` slots.
  */
-static bool part_slots(struct work *w)
+static enum plan_status part_slots(struct work *w, uint32_t most)
 {
 	struct slots s = {
 		.of = malloc(((size_t)(w->high - w->low) + 1) * sizeof(*s.of)),
-		.taken = calloc((size_t)w->nr_slots + 1, sizeof(*s.taken)),
+		.taken = calloc((size_t)most + 1, sizeof(*s.taken)),
 	};
-	bool ok = s.of != NULL && s.taken != NULL;
+	enum plan_status status = s.of == NULL || s.taken == NULL ?
+		PLAN_NO_MEMORY : PLAN_OK;
 
-	for (uint32_t i = 0; ok && i < w->high - w->low; i++)
+	for (uint32_t i = 0; status == PLAN_OK && i < w->high - w->low; i++)
 		s.of[i] = NOBODY;
-	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++) {
+	for (uint32_t l = 0; status == PLAN_OK && l < w->c->in->nr_layers;
+	     l++) {
 		struct draft *d = &w->layers[l];
 
 		for (uint32_t i = 0; i < d->nr; i++) {
@@ -357,15 +360,18 @@ static bool part_slots(struct work *w)
 				mark_taken(w, &s, p->tensor);
 			for (; n < w->nr_slots && s.taken[slot] == s.stamp; n++)
 				slot = (slot + 1) % w->nr_slots;
-			if (n < w->nr_slots)
-				p->slot = slot;
+			if (n == w->nr_slots && n < most)
+				slot = w->nr_slots++;
+			else if (n == w->nr_slots)
+				status = PLAN_INFEASIBLE;
+			p->slot = slot;
 			s.of[p->page - w->low] = p->slot;
 			s.taken[p->slot] = s.stamp;
 		}
 	}
 	free(s.of);
 	free(s.taken);
-	return ok;
+	return status;
 }
 
 /* ---- units ---- */
@@ -538,21 +544,24 @@ static bool make_visits(const struct work *w, struct schedule *sc)
 
 static enum plan_status finish(struct work *w, struct schedule **out)
 {
-	uint32_t resident = 0, streamed = 0;
+	uint32_t resident = 0, streamed = 0, room;
 	struct schedule *sc;
+	enum plan_status status = PLAN_OK;
 
 	for (uint32_t l = 0; l < w->c->in->nr_layers; l++)
 		streamed += w->layers[l].nr;
 	for (uint32_t i = 0; i < w->c->nr_tensors; i++)
 		resident += w->c->tensors[i].nr;
 	resident -= streamed;
-	if ((uint64_t)(resident + w->nr_slots) * w->c->page_bytes >
-	    w->c->budget)
+	room = (uint32_t)(w->c->budget / w->c->page_bytes);
+	if (resident + w->nr_slots > room)
 		return PLAN_INFEASIBLE;
 	if (streamed == 0)
 		return PLAN_OK;
-	if (w->shared && !part_slots(w))
-		return PLAN_NO_MEMORY;
+	if (w->shared)
+		status = part_slots(w, room - resident);
+	if (status != PLAN_OK)
+		return status;
 	number_units(w);
 	sc = schedule_create(w->nr_units);
 	if (sc == NULL)
