@@ -369,6 +369,7 @@ UNIT := \
 	test_observe_random \
 	test_page_set \
 	test_period \
+	test_phase_plan \
 	test_plan_io \
 	test_plan_math \
 	test_plan_optimal \
@@ -566,6 +567,7 @@ UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c
 UNIT_OBJS_test_visit := shim/visit.c
 UNIT_OBJS_test_convert := shim/convert.c shim/visit.c $(PLANNER_SRCS)
+UNIT_OBJS_test_phase_plan := shim/lock.c shim/log.c $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)
 # Without it the tests do without the linear program.

@@ -41,6 +41,7 @@ struct plan_order {
 	uint64_t budget_used;
 	struct timeline_times times;	/* of the steady state; 0: not known */
 	bool from_file;			/* plan_in's */
+	bool done;			/* guarded by phase_plan.c's lock */
 };
 
 void order_destroy(struct plan_order *o);	/* NULL is fine */

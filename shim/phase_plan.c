@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The planning thread: the only thread of ours.  It computes; it never calls
- * the driver, and has all signals blocked.  One order at a time, guarded by
- * plan_lock.
+ * the driver, and has all signals blocked.  One order at a time; those that are
+ * done wait for their devices.  Guarded by plan_lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,6 @@ static pthread_cond_t plan_cond;
 static pthread_t plan_thread;
 static pid_t plan_pid;		/* process of the thread; 0: none */
 static struct plan_order *waiting GUARDED_BY(plan_lock);
-static struct plan_order *finished GUARDED_BY(plan_lock);
 static bool stopping GUARDED_BY(plan_lock);
 
 void order_destroy(struct plan_order *o)
@@ -155,7 +154,7 @@ static void *run(void *arg)
 		lock_release(&plan_lock);
 		order_run(o);
 		lock_acquire(&plan_lock);
-		finished = o;
+		o->done = true;
 		pthread_cond_broadcast(&plan_cond);
 	}
 	lock_release(&plan_lock);
@@ -199,14 +198,12 @@ struct plan_order *planner_take(struct plan_order *o, uint64_t wait_ns)
 	struct plan_order *done = NULL;
 
 	lock_acquire(&plan_lock);
-	while (finished != o && !stopping)
+	while (!o->done && !stopping)
 		if (wait_ns == 0 ||
 		    !lock_wait(&plan_lock, &plan_cond, deadline))
 			break;
-	if (finished == o) {
+	if (o->done)
 		done = o;
-		finished = NULL;
-	}
 	lock_release(&plan_lock);
 	return done;
 }
