@@ -226,13 +226,18 @@ int unit_find(struct device *d, uint32_t first, uint32_t nr,
 	return n;
 }
 
-/* Whether the unit is of the plan in force. */
+/*
+ * Whether the unit is of the plan in force.  Who has neither pin nor section may
+ * ask with one that is freed: then another plan's can begin anywhere in it.
+ */
 static bool current_plan(const struct device *d, const struct unit *u)
 	REQUIRES(&d->pool_lock)
 {
 	const struct schedule *sc = d->tenancy->schedule;
 
-	return sc != NULL && !sc->ending && u >= sc->units && u < sc->units + sc->nr_units;
+	return sc != NULL && !sc->ending && u >= sc->units &&
+		u < sc->units + sc->nr_units &&
+		((uintptr_t)u - (uintptr_t)sc->units) % sizeof(*u) == 0;
 }
 
 /* ---- where the program is ---- */
