@@ -475,13 +475,13 @@ static void close_all(struct device *d, struct schedule *sc)
 	for (uint32_t i = 0; i < sc->nr_units; ) {
 		struct unit *u = &sc->units[i];
 
-		if (u->nr_users == 0 && !u->busy &&
+		if (u->nr_users == 0 && !u->busy && u->waiting == 0 &&
 		    __atomic_load_n(&u->pins, __ATOMIC_SEQ_CST) == 0 &&
 		    !__atomic_load_n(&u->open, __ATOMIC_SEQ_CST)) {
 			i++;
 			continue;
 		}
-		if (!unit_close(d, u))
+		if (u->waiting > 0 || !unit_close(d, u))
 			lock_wait(&d->pool_lock, &d->pool_cond,
 				lock_now_ns() + UNIT_LOOK_NS);
 		i = 0;		/* others may have opened one meanwhile */

@@ -118,9 +118,11 @@ static void flush(struct device *d, struct unit *u)
 static void wait_busy(struct device *d, struct unit *u)
 	REQUIRES(&d->pool_lock)
 {
+	u->waiting++;
 	while (u->busy)
 		lock_wait(&d->pool_lock, &d->pool_cond,
 			lock_now_ns() + UNIT_LOOK_NS);
+	u->waiting--;
 }
 
 bool unit_close(struct device *d, struct unit *u)

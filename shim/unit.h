@@ -54,6 +54,7 @@ struct unit {
 	uint32_t first_piece, nr_pieces;
 	struct event *ready;	/* referenced; behind all its copies, or NULL */
 	bool busy;		/* a thread is recording its users */
+	uint32_t waiting;	/* threads that wait for that; keeps it alive */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Pages [first, first + nr) of a unit's list, issued as one. */
