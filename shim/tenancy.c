@@ -264,7 +264,6 @@ static void back_finish(struct device *d, struct alloc *a,
 	enum page_tier rest = host ? TIER_HOST : TIER_STREAMED;
 	struct alloc *owner = alloc_of_word(d, page_word(a, TIER_STREAMED));
 
-	device_reach_changed(d);
 	lock_acquire(&d->pool_lock);
 	/* Of a reservation only a part may be backed, so this is a sum. */
 	if (!host)
@@ -287,6 +286,8 @@ static void back_finish(struct device *d, struct alloc *a,
 		page_word_set(d, a->first + i, page_word(a, i < nr_mapped ?
 			TIER_RESIDENT : rest));
 	}
+	/* After the words: who looked before saw a hole in the reservation. */
+	device_reach_changed(d);
 	lock_release(&d->pool_lock);
 }
 
