@@ -456,7 +456,7 @@ CUresult schedule_make_fast(struct device *d)
 	 * All or none: where a driver limits the mappings of a handle, one that
 	 * a page keeps is one that the slot's next tenant cannot have.
 	 */
-	sc->fast = r == CUDA_SUCCESS;
+	__atomic_store_n(&sc->fast, r == CUDA_SUCCESS, __ATOMIC_RELAXED);
 	if (!sc->fast && !sc->ending)
 		unalias_all(d, sc);
 	sc->changing = false;

@@ -72,7 +72,7 @@ struct schedule {
 	struct unit_piece *pieces;	/* owned; in the order of issue */
 	struct context *context;	/* whose copy stream is used */
 	struct visits visits;	/* owned; where the program is */
-	bool fast;		/* pages stay mapped to their slots */
+	bool fast;		/* atomic; pages stay mapped to their slots */
 	bool pumping;		/* a thread is issuing copies */
 	bool again;		/* somebody wanted to meanwhile */
 	bool held;		/* no new copies: it is being changed */
