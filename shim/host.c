@@ -74,6 +74,12 @@ static void *table(const struct device *d, size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static void table_drop(const struct device *d, void *p, size_t size)
+{
+	if (p != NULL)
+		munmap(p, d->nr_pages * size);
+}
+
 const char *host_start(struct device *d)
 {
 	struct hosts *h;
@@ -102,6 +108,8 @@ const char *host_start(struct device *d)
 	h->handles = table(d, sizeof(*h->handles));
 	h->holes = table(d, sizeof(*h->holes));
 	if (h->handles == NULL || h->holes == NULL) {
+		table_drop(d, h->handles, sizeof(*h->handles));
+		table_drop(d, h->holes, sizeof(*h->holes));
 		free(h);
 		return "there is no memory for its tables";
 	}

@@ -2,8 +2,7 @@
 /*
  * Layouts without a plan, one for each policy: who stays on the GPU, how large
  * the pool is, which tenant makes way.  They are also what plans are measured
- * against.  The functions of layouts
- * are called with pool_lock held.
+ * against.  The functions of layouts are called with pool_lock held.
  */
 #include "shim/conf.h"
 #include "shim/host.h"

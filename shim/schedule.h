@@ -36,7 +36,7 @@ CUresult schedule_make_fast(struct device *d);
  * for the log.  No section may be open and no lock held.
  */
 void schedule_end(struct device *d, const char *why);
-/* The same where one of these pages is in a unit, or is still aliased. */
+/* The same where one of these pages is in a unit. */
 void schedule_leave(struct device *d, uint32_t first, uint32_t nr);
 /*
  * GPU memory for a plan whose tensors have the pages [first, first + nr):
