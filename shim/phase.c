@@ -461,12 +461,8 @@ static void order_check(struct phase *p, struct context *c, bool boundary)
 		set_phase(p, o->profile_only ? PHASE_IDLE : PHASE_ON_DEMAND);
 		order_destroy(o);
 		p->order = NULL;
-	} else if (c != NULL && c->ordinal == p->device->ordinal) {
-		install(p, c);
 	} else {
-		set_phase(p, PHASE_ON_DEMAND);
-		order_destroy(o);
-		p->order = NULL;
+		install(p, c);
 	}
 }
 
@@ -540,7 +536,10 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 		p->generation = observe_generation(p->observer);
 		set_phase(p, PHASE_PROFILING);
 	}
-	if (p->id == PHASE_PROFILING && boundary && c != NULL &&
+	/* What follows copies; on a launch of another device it has to wait. */
+	if (c == NULL || c->ordinal != p->device->ordinal)
+		return;
+	if (p->id == PHASE_PROFILING && boundary &&
 	    n >= conf.discovery_iters + conf.profiling_iters &&
 	    state == OBSERVE_PERIODIC)
 		order_plan(p, c);
