@@ -362,6 +362,7 @@ UNIT := \
 	test_arena \
 	test_conf \
 	test_convert \
+	test_event \
 	test_kernarg \
 	test_lock \
 	test_log \
@@ -567,6 +568,7 @@ UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c
 UNIT_OBJS_test_visit := shim/visit.c
 UNIT_OBJS_test_convert := shim/convert.c shim/visit.c $(PLANNER_SRCS)
+UNIT_OBJS_test_event := shim/lock.c shim/log.c shim/stats.c
 UNIT_OBJS_test_phase_plan := shim/lock.c shim/log.c $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)

@@ -93,20 +93,22 @@ bool context_several(void);
 struct context *context_of_stream(CUstream s);
 void context_stream_destroyed(struct context *c, CUstream s);
 /*
- * The context that a launch on s goes to, which is the current one where the
- * launch is valid at all; NULL: none.  Asks the driver for default streams only.
+ * The context that a launch on s goes to; NULL: none.  It is the current one,
+ * but kernels of libraries go to their stream's.  Asks the driver for default
+ * streams only.
  */
 struct context *context_of_launch(CUstream s);
 /*
- * c is current in this thread, or is again; the driver need not be asked until
- * context_know(NULL).  Nothing in between may change that.
+ * c is current in this thread, or is again, or is where its launch goes; the
+ * driver need not be asked until context_know(NULL).  Nothing in between may
+ * change that.
  */
 void context_know(struct context *c);
 /* Changes whenever a stream handle may start to mean another stream. */
 unsigned context_epoch(struct context *c);
 
 /*
- * A new event, recorded on `s` in the current context c.  The caller owns one
+ * A new event of c, recorded on `s`, a stream of c.  The caller owns one
  * reference.  NULL: the driver refused (*r says why).
  */
 struct event *event_record(struct context *c, CUstream s, CUresult *r);

@@ -13,6 +13,26 @@
 #include "shim/log.h"
 #include "shim/stats.h"
 
+/*
+ * In c, whichever context is current: what context_know() says holds for where
+ * a launch goes, and an event of another context would come back from `idle` for
+ * ever.
+ */
+static CUresult create_in(struct context *c, CUevent *out)
+{
+	CUcontext now = NULL, popped;
+	CUresult r = real.cuCtxGetCurrent(&now);
+
+	if (r == CUDA_SUCCESS && now == c->handle)
+		return real.cuEventCreate(out, CU_EVENT_DISABLE_TIMING);
+	r = real.cuCtxPushCurrent_v2(c->handle);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real.cuEventCreate(out, CU_EVENT_DISABLE_TIMING);
+	real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
 static struct event *event_new(struct context *c, CUresult *r)
 {
 	struct event *e;
@@ -27,7 +47,7 @@ static struct event *event_new(struct context *c, CUresult *r)
 		*r = CUDA_ERROR_OUT_OF_MEMORY;
 		if (e == NULL)
 			return NULL;
-		*r = real.cuEventCreate(&e->handle, CU_EVENT_DISABLE_TIMING);
+		*r = create_in(c, &e->handle);
 		if (*r != CUDA_SUCCESS) {
 			free(e);
 			return NULL;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event.c on a driver of this file's own, in which an event is a number and a
+ * stream's context is that of its handle.
+ */
+#include "shim/event.c"
+
+#include "test/unit/unit.h"
+
+struct real_api real;
+struct conf conf = { .wait_ms = 1000 };
+
+/* Contexts and streams are numbers: stream 17 is one of context 1. */
+#define CONTEXT(n) ((CUcontext)(uintptr_t)(n))
+#define STREAM(n) ((CUstream)(uintptr_t)(n))
+
+static uintptr_t stack[4] = { 1 };
+static int depth = 1, nr_made;
+
+static CUresult get_current(CUcontext *c)
+{
+	*c = depth > 0 ? CONTEXT(stack[depth - 1]) : NULL;
+	return CUDA_SUCCESS;
+}
+
+static CUresult push(CUcontext c)
+{
+	stack[depth++] = (uintptr_t)c;
+	return CUDA_SUCCESS;
+}
+
+static CUresult pop(CUcontext *c)
+{
+	*c = CONTEXT(stack[--depth]);
+	return CUDA_SUCCESS;
+}
+
+static CUresult create(CUevent *e, unsigned int flags)
+{
+	if (depth == 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	nr_made++;
+	*e = (CUevent)(stack[depth - 1] << 8 | (uintptr_t)nr_made);
+	return CUDA_SUCCESS;
+}
+
+/* An event of another context is refused. */
+static CUresult record(CUevent e, CUstream s)
+{
+	return (uintptr_t)e >> 8 == (uintptr_t)s >> 4 ? CUDA_SUCCESS :
+		CUDA_ERROR_INVALID_HANDLE;
+}
+
+static struct context made(uintptr_t n)
+{
+	struct context c = { .handle = CONTEXT(n) };
+
+	lock_init(&c.lock, LOCK_EVENTS, "context");
+	real.cuCtxGetCurrent = get_current;
+	real.cuCtxPushCurrent_v2 = push;
+	real.cuCtxPopCurrent_v2 = pop;
+	real.cuEventCreate = create;
+	real.cuEventRecord = record;
+	return c;
+}
+
+/* Two at a time, so that both are made; then they come from the list. */
+static void record_both(struct context *c, CUstream s)
+{
+	struct event *e[2];
+	CUresult r;
+
+	for (int i = 0; i < 2; i++) {
+		e[i] = event_record(c, s, &r);
+		ck_assert_ptr_nonnull(e[i]);
+		ck_assert_int_eq(r, CUDA_SUCCESS);
+	}
+	for (int i = 0; i < 2; i++)
+		event_put(e[i]);
+}
+
+START_TEST(test_current)
+{
+	struct context c = made(1);
+
+	record_both(&c, STREAM(17));
+	record_both(&c, STREAM(18));
+	ck_assert_int_eq(nr_made, 2);
+}
+END_TEST
+
+/* A kernel of a library goes to its stream's context, which need not be it. */
+START_TEST(test_elsewhere)
+{
+	struct context c = made(2);
+
+	record_both(&c, STREAM(33));
+	ck_assert_int_eq(depth, 1);
+	depth = 0;
+	record_both(&c, STREAM(34));
+	ck_assert_int_eq(nr_made, 2);
+	c.idle = NULL;
+	record_both(&c, STREAM(35));
+	ck_assert_int_eq(depth, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("event");
+	TCase *t = tcase_create("event");
+
+	tcase_add_test(t, test_current);
+	tcase_add_test(t, test_elsewhere);
+	suite_add_tcase(s, t);
+	return unit_run(s);
+}
