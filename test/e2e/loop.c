@@ -24,8 +24,10 @@
  *	--shuffle	the order is another one each time
  *	--free K	before iteration K a layer gets new memory and values
  *	--alloc K, --alloc-bytes	every K-th iteration needs a large buffer
- *	--batch K, --move K, --handover K	from iteration K on there is
- *			twice the work, another stream, another thread
+ *	--batch K, --move K, --handover K, --away K	from iteration K on
+ *			there is twice the work, another stream, another thread;
+ *			launches of library kernels, while a context is current
+ *			that is not the stream's
  */
 #include <pthread.h>
 
@@ -60,7 +62,7 @@ struct run {
 	uint64_t digest[MAX_ITERS];
 };
 
-static CUcontext ctx;
+static CUcontext ctx, away;
 static CUfunction kernel[LOOP_KERNELS];
 
 /* ---- steps --------------------------------------------------------------- */
@@ -80,11 +82,17 @@ static void lane_end(struct lane *l, CUstream s)
 	CU(cuEventRecord, l->done, s);
 }
 
-static void launch(CUstream s, enum loop_kernel k, size_t blocks,
-	unsigned int threads, void **args)
+static void launch(const struct run *r, CUstream s, enum loop_kernel k,
+	size_t blocks, unsigned int threads, void **args)
 {
+	bool there = loop.away && r->it >= loop.away;
+
+	if (there)
+		CU(cuCtxSetCurrent, away);
 	CU(cuLaunchKernel, kernel[k], blocks, 1, 1, threads, 1, 1, 0, s, args,
 		NULL);
+	if (there)
+		CU(cuCtxSetCurrent, ctx);
 }
 
 /* Parts of one step, before they are folded. */
@@ -113,7 +121,7 @@ static void mix_words(struct run *r, struct step *p, enum loop_kernel k,
 	unsigned int work = work_now(r, k == LOOP_WIDE);
 	void *args[] = { &parts, &t->data, &p->lane->x, &me, &words, &work };
 
-	launch(p->stream, k, loop_mix_blocks(k), LOOP_THREADS, args);
+	launch(r, p->stream, k, loop_mix_blocks(k), LOOP_THREADS, args);
 	p->nr_parts += loop_mix_blocks(k) * LOOP_THREADS / 32;
 	p->sum += loop_host_mix(k, &t->sums[k == LOOP_PICK ? x[me] >> 29 : 0],
 		x[me], work);
@@ -137,32 +145,32 @@ static void fold(struct run *r, struct lane *l, CUstream s, CUdeviceptr parts,
 
 	if (r->nr_steps == r->max_steps)
 		E2E_FAIL("more than %zu steps", r->max_steps);
-	launch(s, LOOP_FOLD, 1, LOOP_STATE, args);
+	launch(r, s, LOOP_FOLD, 1, LOOP_STATE, args);
 	loop_host_fold(l->host_x, sum, salt);
 	memcpy(r->want + r->nr_steps * LOOP_STATE, l->host_x,
 		sizeof(l->host_x));
 	r->nr_steps++;
 }
 
-static void update(struct step *p, struct loop_tensor *t)
+static void update(const struct run *r, struct step *p, struct loop_tensor *t)
 {
 	uint32_t words = loop_words(t) * t->nr_parts;
 	void *args[] = { &t->data, &p->lane->x, &words };
 
 	/* Four words a thread. */
-	launch(p->stream, LOOP_UPDATE,
+	launch(r, p->stream, LOOP_UPDATE,
 		(words / 4 + LOOP_THREADS - 1) / LOOP_THREADS, LOOP_THREADS,
 		args);
 	loop_host_update(&t->sums[0], words, p->lane->host_x[0]);
 }
 
-static void append(struct step *p, struct loop_layer *y)
+static void append(const struct run *r, struct step *p, struct loop_layer *y)
 {
 	uint32_t words = loop.grow / 4;
 	CUdeviceptr at = y->cache.data + y->rows * loop.grow;
 	void *args[] = { &at, &p->lane->x, &words };
 
-	launch(p->stream, LOOP_APPEND,
+	launch(r, p->stream, LOOP_APPEND,
 		(words + LOOP_THREADS - 1) / LOOP_THREADS, LOOP_THREADS, args);
 	loop_host_append(&y->cache.sums[0], p->lane->host_x, words,
 		y->rows++ * words);
@@ -192,7 +200,7 @@ static void layer_step(struct run *r, struct lane *l, struct loop_layer *y,
 	struct step p = { .lane = l, .stream = lane_begin(r, l) };
 
 	if (loop.grow && forward)
-		append(&p, y);
+		append(r, &p, y);
 	for (unsigned int i = 0; i < y->nr_use; i++)
 		mix(r, &p, y->use[i]);
 	if (loop.experts)
@@ -203,7 +211,7 @@ static void layer_step(struct run *r, struct lane *l, struct loop_layer *y,
 	fold(r, l, p.stream, l->parts, p.nr_parts, p.sum);
 	if (loop.train && (!loop.backward || !forward))
 		for (unsigned int i = 0; i < y->nr_use; i++)
-			update(&p, y->use[i]);
+			update(r, &p, y->use[i]);
 	lane_end(l, p.stream);
 }
 
@@ -265,7 +273,7 @@ static void large_create(struct run *r, struct loop_tensor *t)
 	p.stream = lane_begin(r, p.lane);
 	CU(cuMemsetD32Async, t->data, 0x1234567, loop_words(t), p.stream);
 	t->sums[0] = loop_host_memset(loop_words(t), 0x1234567);
-	update(&p, t);
+	update(r, &p, t);
 	lane_end(p.lane, p.stream);
 }
 
@@ -485,6 +493,18 @@ static void check_options(void)
 		E2E_FAIL("no part of a packed buffer can be freed");
 }
 
+static void open_away(CUdevice dev)
+{
+	CUlibrary lib;
+
+	CU(cuLibraryLoadData, &lib, loop_ptx, NULL, NULL, 0, NULL, NULL, 0);
+	for (int k = 0; k < LOOP_KERNELS; k++)
+		CU(cuLibraryGetKernel, (CUkernel *)&kernel[k], lib,
+			loop_kernels[k]);
+	CU(cuCtxCreate_v2, &away, 0, dev);
+	CU(cuCtxSetCurrent, ctx);
+}
+
 int main(int argc, char **argv)
 {
 	static struct run runs[MAX_THREADS];
@@ -504,7 +524,7 @@ int main(int argc, char **argv)
 		{ "alloc", &loop.alloc, 0 },
 		{ "alloc-bytes", &loop.alloc_bytes, 0 },
 		{ "batch", &loop.batch, 0 }, { "move", &loop.move, 0 },
-		{ "handover", &loop.handover, 0 },
+		{ "handover", &loop.handover, 0 }, { "away", &loop.away, 0 },
 	};
 	CUdevice dev;
 	CUmodule mod;
@@ -521,6 +541,8 @@ int main(int argc, char **argv)
 	mod = e2e_module(loop_ptx);
 	for (int k = 0; k < LOOP_KERNELS; k++)
 		kernel[k] = e2e_kernel(mod, loop_kernels[k]);
+	if (loop.away)
+		open_away(dev);
 	for (uint64_t i = 0; i < loop.threads; i++)
 		run_create(&runs[i], loop.seed + i * 100);
 	for (uint64_t i = 1; i < loop.threads; i++)
@@ -533,6 +555,8 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < loop.threads; i++)
 		run_destroy(&runs[i]);
 	CU(cuModuleUnload, mod);
+	if (loop.away)
+		CU(cuCtxDestroy, away);
 	e2e_close(dev);
 	return 0;
 }
