@@ -80,14 +80,22 @@ say()
 	bad=$((bad + 1))
 }
 
-# The budgets, from a profile of a run in which everything fits.
+# profile SETTING...: of a run in which everything fits.
+profile()
+{
+	rm -f "$tmp/profile"
+	run LD_PRELOAD="$rt$PWD/$B/libballast.so" \
+		BALLAST_PROFILE_OUT="$tmp/profile" "$@" && [ -s "$tmp/profile" ]
+}
+
+# The budgets.  Layers are cut the finer the less memory there is, so the one
+# that counts is from a run with hardly more than the program needs.
 budgets()
 {
-	run LD_PRELOAD="$rt$PWD/$B/libballast.so" \
-		BALLAST_PROFILE_OUT="$tmp/profile" || return
-	[ -s "$tmp/profile" ] || return
+	profile || return
 	all=$(sed -n 's/.*"total_unique_bytes": *\([0-9]*\).*/\1/p' \
 		"$tmp/profile")
+	profile BALLAST_GPU_BUDGET=$((all * 2)) || return
 	"$B/ballast" plan -b 1 "$tmp/profile" 2>&1 |
 		sed -n 's/.* works is -b \([0-9]*\).*/\1/p'
 	echo $((all / 2)) $((all / 4 * 3))
@@ -129,6 +137,10 @@ one()
 				planned=$((planned + 1))
 		done
 	done <"$2"
+	if [ $nr -gt 0 ] && [ $planned -eq 0 ] && [ "$name" != threads ]; then
+		echo "$name: no plan came into force"
+		bad=$((bad + 1))
+	fi
 	echo "$name: $nr runs, $planned by a plan, $unfit out of memory, $bad wrong"
 	exit $((bad > 0))
 }
