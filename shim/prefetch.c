@@ -168,6 +168,7 @@ static bool piece_run(struct device *d, struct schedule *sc,
 	struct unit *u = &sc->units[piece->unit];
 	struct jobs jobs = { 0 };
 	struct page_set s;
+	uint32_t changes;
 	uint64_t begin;
 	CUresult r;
 
@@ -183,6 +184,7 @@ static bool piece_run(struct device *d, struct schedule *sc,
 		return false;
 	}
 	jobs_commit(d, &s, &jobs);
+	changes = u->changes;
 	lock_release(&d->pool_lock);
 	begin = trace_begin();
 	r = jobs_run(&s, &jobs);
@@ -194,7 +196,8 @@ static bool piece_run(struct device *d, struct schedule *sc,
 	} else {
 		jobs_finish(d, &s, &jobs);
 		stat_add(prefetches, 1);
-		if (u->nr_here == u->nr)
+		/* What another thread brought meanwhile may come after it. */
+		if (u->nr_here == u->nr && u->changes == changes + jobs.nr)
 			unit_whole(d, sc, u, jobs.fetched);
 	}
 	unpin_all(d, &s);

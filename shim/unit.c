@@ -175,9 +175,13 @@ void unit_stream_ends(struct device *d, CUstream s)
 void unit_page_here(struct device *d, uint32_t page, uint32_t slot)
 {
 	struct page *p = &d->pages[page];
+	struct unit *u;
 
-	if (p->unit != PAGE_NONE && p->place == slot)
-		d->tenancy->schedule->units[p->unit].nr_here++;
+	if (p->unit == PAGE_NONE || p->place != slot)
+		return;
+	u = &d->tenancy->schedule->units[p->unit];
+	u->nr_here++;
+	u->changes++;
 }
 
 void unit_page_gone(struct device *d, uint32_t page, uint32_t slot)
@@ -189,6 +193,7 @@ void unit_page_gone(struct device *d, uint32_t page, uint32_t slot)
 		return;
 	u = &d->tenancy->schedule->units[p->unit];
 	u->nr_here--;
+	u->changes++;
 	event_put(u->ready);
 	u->ready = NULL;
 }

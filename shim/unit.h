@@ -49,6 +49,7 @@ struct unit {
 	uint32_t index;
 	uint32_t nr;
 	uint32_t nr_here;	/* pages present in their slots */
+	uint32_t changes;	/* pages that came or went, counted */
 	uint32_t *pages;	/* in the order of the copy */
 	uint32_t *slots;
 	uint32_t first_piece, nr_pieces;
