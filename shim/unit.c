@@ -46,19 +46,21 @@ bool unit_launched(struct device *d, struct unit *u, CUstream s)
 
 /* ---- recording ---- */
 
-static void add_readers(struct device *d, struct unit *u,
+/* false: no memory for some entry. */
+static bool add_readers(struct device *d, struct unit *u,
 	const struct reader *who)
 	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
+	bool kept = true;
 
 	for (uint32_t i = 0; i < u->nr; i++) {
 		struct slot *slot = &t->slots[u->slots[i]];
 
-		/* Without memory for the entry: see it through. */
-		if (slot->page == u->pages[i] && !reader_add(slot, who))
-			event_wait(who->event);
+		if (slot->page == u->pages[i])
+			kept &= reader_add(slot, who);
 	}
+	return kept;
 }
 
 static struct event *record_user(const struct unit_user *user,
@@ -107,8 +109,12 @@ static void flush(struct device *d, struct unit *u)
 		lock_release(&d->pool_lock);
 		record_user(&user, &who);
 		lock_acquire(&d->pool_lock);
-		if (who.event != NULL)
-			add_readers(d, u, &who);
+		if (who.event != NULL && !add_readers(d, u, &who)) {
+			/* See it through; nobody closes it meanwhile. */
+			lock_release(&d->pool_lock);
+			event_wait(who.event);
+			lock_acquire(&d->pool_lock);
+		}
 		event_put(who.event);
 	}
 	u->busy = false;
