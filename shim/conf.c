@@ -52,6 +52,7 @@ struct load {
 	/* The file being read. */
 	const char *path;
 	int fd;
+	int err;
 	int line;
 	size_t pos, len;
 	char buf[4096];
@@ -79,11 +80,12 @@ static const char *expected(const struct conf_row *row)
 	case CONF_BOOL:
 		return "true or false";
 	case CONF_SIZE:
-		return "a size such as 512M, or auto";
+		return conf_has_auto(row) ? "a size such as 512M, or auto" :
+			"a size such as 512M";
 	case CONF_BUDGET:
 		return "a size such as 6G, a share such as 75%, or auto";
 	case CONF_COUNT:
-		return "a whole number";
+		return "a whole number, at most 4294967295";
 	case CONF_CHOICE:
 		return row->choices;
 	case CONF_TEXT:
@@ -133,6 +135,8 @@ static bool next_line(struct load *l, char *line, size_t size, bool *cut)
 
 			if (n < 0 && errno == EINTR)
 				continue;
+			if (n < 0)
+				l->err = errno;
 			if (n <= 0)
 				break;
 			l->pos = 0;
@@ -205,23 +209,32 @@ static int take_line(void *arg, const char *section, const char *name,
 	return 1;
 }
 
+static void complain_file(struct load *l, const char *path, bool wanted,
+	int err)
+{
+	complain(l, wanted ? "environment " ENV_PREFIX "CONFIG" : path,
+		"%.256s: cannot be read (%s); it is ignored", path,
+		err == ENOENT ? "no such file" :
+		err == EACCES ? "permission denied" :
+		err == EISDIR ? "it is a folder" : "error");
+}
+
 static void load_file(struct load *l, const char *path, bool wanted)
 {
 	l->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (l->fd < 0) {
 		if (wanted || (errno != ENOENT && errno != ENOTDIR &&
 				errno != EACCES))
-			complain(l, wanted ? "environment" : path,
-				"%.256s: cannot be read (%s); it is ignored",
-				path, errno == ENOENT ? "no such file" :
-				errno == EACCES ? "permission denied" :
-				"error");
+			complain_file(l, path, wanted, errno);
 		return;
 	}
 	l->path = path;
+	l->err = 0;
 	l->line = 0;
 	l->pos = l->len = 0;
 	ini_parse_stream(read_line, l, take_line, l);
+	if (l->err != 0 && wanted)
+		complain_file(l, path, wanted, l->err);
 	close(l->fd);
 }
 

@@ -43,6 +43,7 @@ enum conf_deepbind { DEEPBIND_DROP, DEEPBIND_KEEP };
 /* log_level uses enum log_level of log.h. */
 
 #define CONF_TEXT_MAX 512
+#define CONF_COUNT_MAX 4294967295u
 typedef bool conf_bool_t;
 typedef uint64_t conf_size_t;
 typedef struct conf_budget conf_budget_t;
@@ -101,6 +102,8 @@ int conf_load(struct conf *c, char (*origins)[CONF_TEXT_MAX],
 /* Parsers, also for the launcher's options.  0 or -EINVAL, -ERANGE. */
 int conf_parse_size(const char *text, uint64_t *out) WARN_UNUSED;
 int conf_parse_budget(const char *text, struct conf_budget *out) WARN_UNUSED;
+/* Whether `auto` is a value of the key: where it is the default. */
+bool conf_has_auto(const struct conf_row *row);
 /* Parses `text` as the value of row `id` into *c; 0 or -EINVAL, -ERANGE. */
 int conf_set(struct conf *c, enum conf_id id, const char *text) WARN_UNUSED;
 /* The row with that key, any case, or -ENOENT. */

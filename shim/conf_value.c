@@ -160,7 +160,7 @@ static int parse_count(const char *text, uint64_t *out)
 	value = strtoull(text, &end, 10);
 	if (*conf_skip_space(end) != '\0')
 		return -EINVAL;
-	if (errno == ERANGE)
+	if (errno == ERANGE || value > CONF_COUNT_MAX)
 		return -ERANGE;
 	*out = value;
 	return 0;
@@ -198,6 +198,24 @@ static int parse_text(const char *text, conf_text_t *out)
 	return 0;
 }
 
+bool conf_has_auto(const struct conf_row *row)
+{
+	return strcmp(row->dflt, "auto") == 0;
+}
+
+static int parse_size_of(const struct conf_row *row, const char *text,
+	uint64_t *out)
+{
+	uint64_t size;
+	int err = conf_parse_size(text, &size);
+
+	if (err == 0 && size == CONF_AUTO && !conf_has_auto(row))
+		err = -EINVAL;
+	if (err == 0)
+		*out = size;
+	return err;
+}
+
 int conf_set(struct conf *c, enum conf_id id, const char *text)
 {
 	const struct conf_row *row = &conf_rows[id];
@@ -208,7 +226,7 @@ int conf_set(struct conf *c, enum conf_id id, const char *text)
 		err = parse_bool(text, field(c, id));
 		break;
 	case CONF_SIZE:
-		err = conf_parse_size(text, field(c, id));
+		err = parse_size_of(row, text, field(c, id));
 		break;
 	case CONF_BUDGET:
 		err = conf_parse_budget(text, field(c, id));

@@ -63,12 +63,14 @@ static const char *conf_wants(const struct conf_row *row)
 	case CONF_BOOL:
 		return "true or false";
 	case CONF_SIZE:
-		return "a size such as 512M or 2G, or auto";
+		return conf_has_auto(row) ?
+			"a size such as 512M or 2G, or auto" :
+			"a size such as 512M or 2G";
 	case CONF_BUDGET:
 		return "a size such as 512M or 2G, a percentage such as 75%, "
 			"or auto";
 	case CONF_COUNT:
-		return "a number";
+		return "a whole number, at most 4294967295";
 	case CONF_CHOICE:
 		return row->choices;
 	case CONF_TEXT:

@@ -176,9 +176,9 @@ START_TEST(round_trip)
 {
 	static const char *const values[][2] = {
 		[CONF_BOOL] = { "true", "false" },
-		[CONF_SIZE] = { "1536M", "auto" },
+		[CONF_SIZE] = { "1536M", "0" },
 		[CONF_BUDGET] = { "12.5%", "3G" },
-		[CONF_COUNT] = { "0", "18446744073709551615" },
+		[CONF_COUNT] = { "0", "4294967295" },
 		[CONF_CHOICE] = { NULL, NULL },
 		[CONF_TEXT] = { "", "/tmp/a = b" },
 	};
@@ -204,6 +204,23 @@ START_TEST(round_trip)
 			ck_assert_str_eq(buf, again);
 		}
 	}
+}
+END_TEST
+
+/* A key that has no automatic value would take it for a huge size. */
+START_TEST(auto_only_where_default)
+{
+	struct conf c;
+	int id, want;
+
+	for (id = 0; id < NR_CONF; id++) {
+		if (conf_rows[id].type != CONF_SIZE)
+			continue;
+		ck_assert_int_eq(conf_set(&c, id, "1M"), 0);
+		want = strcmp(conf_rows[id].dflt, "auto") == 0 ? 0 : -EINVAL;
+		ck_assert_int_eq(conf_set(&c, id, "auto"), want);
+	}
+	ck_assert(c.arena == CONF_AUTO && c.threshold == 1 << 20);
 }
 END_TEST
 
@@ -332,6 +349,7 @@ START_TEST(bad_environment)
 	ck_assert_int_eq(load(&c), 4);
 	ck_assert_str_eq(said.text[0],
 		"absent.conf: cannot be read (no such file); it is ignored");
+	ck_assert_str_eq(said.origin[0], "environment BALLAST_CONFIG");
 	ck_assert_str_eq(said.origin[1], "environment BALLAST_POOL");
 	ck_assert_ptr_nonnull(strstr(said.text[2], "BALLAST_AREAN: no such"));
 	ck_assert_ptr_nonnull(strstr(said.text[3], "BALLAST_arena: no such"));
@@ -361,6 +379,11 @@ START_TEST(odd_files)
 	unlink("preload.conf");
 	ck_assert_int_eq(mkdir("preload.conf", 0700), 0);
 	ck_assert_int_eq(load(&c), 0);
+	setenv("BALLAST_CONFIG", "preload.conf", 1);
+	ck_assert_int_eq(load(&c), 1);
+	ck_assert_str_eq(said.text[said.nr - 1], "preload.conf: cannot be read "
+		"(it is a folder); it is ignored");
+	unsetenv("BALLAST_CONFIG");
 	rmdir("preload.conf");
 }
 END_TEST
@@ -375,6 +398,7 @@ static Suite *conf_suite(void)
 	tcase_add_test(t, other_types);
 	tcase_add_test(t, too_long_text);
 	tcase_add_test(t, round_trip);
+	tcase_add_test(t, auto_only_where_default);
 	tcase_add_test(t, every_choice);
 	tcase_add_test(t, finding);
 	tcase_add_test(t, for_people);
