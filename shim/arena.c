@@ -92,14 +92,40 @@ static uint64_t memory_room(void)
 
 static uint64_t capacity_choose(void)
 {
+	uint64_t total = file_number("/proc/meminfo", "MemTotal:") << 10;
 	uint64_t size = conf.arena;
 
 	if (size == CONF_AUTO) {
 		size = memory_room() / 2;
 		if (size > AUTO_MOST)
 			size = AUTO_MOST;
+	} else if (size > total && total > 0) {
+		log_warn("an arena of %llu bytes is more than the host's "
+			"memory: it has %llu", (unsigned long long)size,
+			(unsigned long long)total);
+		size = total;
 	}
 	return size & ~(uint64_t)4095;
+}
+
+/* Addresses for *capacity bytes, halved until there are; or MAP_FAILED. */
+static void *capacity_reserve(uint64_t *capacity)
+{
+	uint64_t wanted = *capacity;
+	void *p = MAP_FAILED;
+
+	while (*capacity > 0) {
+		p = mmap(NULL, *capacity, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p != MAP_FAILED)
+			break;
+		*capacity = *capacity / 2 & ~(uint64_t)4095;
+	}
+	if (*capacity != wanted)
+		log_warn("no address space for an arena of %llu bytes: it has "
+			"%llu", (unsigned long long)wanted,
+			(unsigned long long)*capacity);
+	return p;
 }
 
 /* ---- pinning ---- */
@@ -113,13 +139,8 @@ static bool arena_start(void) REQUIRES(&arena_lock)
 	if (arena.failed)
 		return false;
 	arena.capacity = capacity_choose();
-	p = arena.capacity == 0 ? MAP_FAILED :
-		mmap(NULL, arena.capacity, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = capacity_reserve(&arena.capacity);
 	if (p == MAP_FAILED) {
-		if (arena.capacity > 0)
-			log_err("no address space for an arena of %llu bytes",
-				(unsigned long long)arena.capacity);
 		arena.failed = true;
 		arena.capacity = 0;
 		return false;

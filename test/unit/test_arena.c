@@ -5,6 +5,8 @@
  */
 #include "shim/arena.c"
 
+#include <sys/resource.h>
+
 #include "test/unit/unit.h"
 
 #define MIB (1ull << 20)
@@ -155,6 +157,33 @@ START_TEST(test_auto)
 }
 END_TEST
 
+/* Nobody can pin more than there is; a size of 2^62 has no addresses. */
+START_TEST(test_more_than_memory)
+{
+	conf.arena = 1ull << 62;
+	ck_assert(arena_alloc(MIB) != ARENA_NONE);
+	ck_assert_uint_le(arena_capacity(),
+		file_number("/proc/meminfo", "MemTotal:") << 10);
+	ck_assert_uint_ge(arena_capacity(), MIB);
+}
+END_TEST
+
+/* As under ulimit -v: the arena is what there are addresses for. */
+START_TEST(test_address_space)
+{
+	uint64_t used = file_number("/proc/self/statm", "") *
+		(uint64_t)sysconf(_SC_PAGESIZE);
+	struct rlimit most;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &most), 0);
+	most.rlim_cur = used + 300 * MIB;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &most), 0);
+	conf.arena = 800 * MIB;
+	ck_assert(arena_alloc(MIB) != ARENA_NONE);
+	ck_assert_uint_eq(arena_capacity(), 200 * MIB);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("arena");
@@ -168,6 +197,8 @@ int main(void)
 	tcase_add_test(t, test_refusal);
 	tcase_add_test(t, test_none);
 	tcase_add_test(t, test_auto);
+	tcase_add_test(t, test_more_than_memory);
+	tcase_add_test(t, test_address_space);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }
