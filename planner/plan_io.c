@@ -24,9 +24,9 @@ static int io_fail(struct plan_io *io, const char *what, const char *path,
 int plan_io_load(struct plan_io *io, const char *path, char **text,
 	size_t *len)
 {
-	bool is_stdin = !strcmp(path, "-");
-	int fd = is_stdin ? STDIN_FILENO :
-		open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), err = 0;
+	bool is_stdin = !io->guest && !strcmp(path, "-");
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC |
+		O_NOCTTY | (io->guest ? O_NONBLOCK : 0)), err = 0;
 	size_t room = 1 << 16, n = 0;
 	char *data = NULL, *more;
 	ssize_t got = 1;
@@ -78,7 +78,11 @@ int plan_io_save(struct plan_io *io, const char *path, const char *text)
 	/* Devices and pipes are written to as they are. */
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		*tmp = '\0';
-		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY |
+			(io->guest ? O_NONBLOCK : 0));
+		/* There is a reader: it may take its time. */
+		if (fd >= 0)
+			fcntl(fd, F_SETFL, 0);
 	} else {
 		fd = mkostemp(tmp, O_CLOEXEC);
 	}

@@ -26,6 +26,11 @@ struct plan_io {
 	const char *file;	/* borrowed; for messages */
 	plan_io_warn_fn *warn;	/* may be NULL */
 	void *arg;
+	/*
+	 * The process is a user's program: its standard input is not ours, and
+	 * a pipe without another end is an error, not a wait.
+	 */
+	bool guest;
 	char error[PLAN_IO_MESSAGE];
 };
 

@@ -160,6 +160,20 @@ static void record_give(struct allocs *s, uint32_t id)
 	s->reuse[s->nr_reuse++] = id;
 }
 
+bool alloc_fits(struct device *d, uint64_t size)
+{
+	uint64_t pages = (size + d->page_size - 1) >> d->page_shift;
+	const struct gap *g;
+
+	if (size > d->window_size)
+		return false;
+	lock_acquire(&d->alloc_lock);
+	for (g = d->allocs->gaps; g != NULL && g->nr < pages; g = g->next)
+		;
+	lock_release(&d->alloc_lock);
+	return g != NULL;
+}
+
 struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)
 {
 	struct allocs *s = d->allocs;

@@ -99,6 +99,8 @@ int alloc_start(struct device *d) WARN_UNUSED;
  * memory yet.  NULL: no addresses or no host memory.
  */
 struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size);
+/* Whether addresses for `size` bytes are free; no lock is held. */
+bool alloc_fits(struct device *d, uint64_t size);
 /* The record must hold no page any more. */
 void alloc_destroy(struct device *d, struct alloc *a);
 /* It has its place: from now on it may be claimed. */

@@ -209,7 +209,7 @@ static const char *device_start(struct device *d)
 	least = d->total + d->page_size;
 	d->window = reserve(conf.window, least, d->page_size, &d->window_size);
 	if (d->window == 0)
-		return "no address window could be reserved";
+		return "no addresses for it could be reserved (window)";
 	d->nr_pages = d->window_size >> d->page_shift < PAGE_NONE ?
 		(uint32_t)(d->window_size >> d->page_shift) : PAGE_NONE - 1;
 	if (!probe(d))

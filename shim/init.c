@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/conf.h"
@@ -67,8 +68,8 @@ static const char *configure(void)
 		return "switched off by enabled = false";
 	err = log_open((enum log_level)conf.log_level, conf.log_file.text);
 	if (err != 0)
-		log_warn("log_file %s: error %d; using standard error",
-			conf.log_file.text, -err);
+		log_warn("log_file: cannot open %s: %s; using standard error",
+			conf.log_file.text, strerror(-err));
 	/* A second time, now that there is a log to complain to. */
 	if (complaints > 0)
 		conf_load(&again, NULL, say_complaint, NULL);
@@ -96,7 +97,7 @@ static void activate(bool (*start)(void))
 	if (conf.stats) {
 		err = stats_create();
 		if (err != 0)
-			log_warn("no statistics page: error %d", -err);
+			log_warn("no statistics page: %s", strerror(-err));
 	}
 	init_enter();
 	started = start();

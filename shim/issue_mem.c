@@ -111,19 +111,22 @@ void issue_say_full(struct device *d, size_t size, const char *call)
 		.gpu_budget = d->budget,
 		.arena_used = arena_live(),
 		.arena_capacity = arena_capacity(),
-		.key = "arena",
 	};
 
 	snprintf(f.call, sizeof(f.call), "%s", call);
+	snprintf(f.key, sizeof(f.key), "%s", d->budget == 0 ? "gpu_budget" :
+		alloc_fits(d, size) ? "arena" : "window");
 	stat_add(out_of_memory, 1);
 	status_note_failure(&f);
 	log_err("an allocation of %s failed: %s of the GPU budget of %s "
-		"(gpu_budget) and %s of the arena of %s (arena) are in use",
+		"(gpu_budget) and %s of the arena of %s (arena) are in use; "
+		"%s is too small",
 		conf_size_text(size, request, sizeof(request)),
 		conf_size_text(stat_get(gpu_bytes), gpu, sizeof(gpu)),
 		conf_size_text(d->budget, budget, sizeof(budget)),
 		conf_size_text(arena_live(), live, sizeof(live)),
-		conf_size_text(arena_capacity(), capacity, sizeof(capacity)));
+		conf_size_text(arena_capacity(), capacity, sizeof(capacity)),
+		f.key);
 }
 
 /* What kind of allocation the program asked for. */

@@ -204,10 +204,12 @@ static int open_file(void)
 	struct stat st;
 	int fd;
 
+	/* A pipe that nobody reads is an error, not a wait for a reader. */
 	fd = open(out.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC |
-		O_NOCTTY, 0644);
+		O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd < 0)
 		return -errno;
+	fcntl(fd, F_SETFL, O_APPEND);
 	/* Keep clear of 0, 1 and 2: programs take those for granted. */
 	if (fd <= 2) {
 		int high = fcntl(fd, F_DUPFD_CLOEXEC, 3);

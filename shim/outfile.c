@@ -36,7 +36,7 @@ bool outfile_name(const char *pattern, int device, char *buf, size_t size)
 void outfile_save(const char *key, const char *pattern, int device, char *text)
 {
 	char path[CONF_TEXT_MAX + 32];
-	struct plan_io io = { 0 };
+	struct plan_io io = { .guest = true };
 
 	if (text == NULL)
 		log_warn("%s: no memory for the file", key);

@@ -292,33 +292,57 @@ static void drop_small(struct observe_profile *profile)
 	}
 }
 
+/* Layers as a budget of `most` bytes needs them. */
+static bool profile_make(struct phase *p, struct plan_order *o, uint64_t most)
+	REQUIRES(&p->lock)
+{
+	struct observe_options opt = {
+		.page_bytes = p->device->page_size,
+		.min_layer_bytes = most / 64 < LEAST_LAYER ?
+			most / 64 : LEAST_LAYER,
+		.max_layer_bytes = most / 8,
+		.group_size = (uint32_t)conf.group_size,
+	};
+
+	return observe_profile(p->observer, &opt,
+		(uint32_t)conf.profiling_iters, o->arena, &o->profile) ==
+		PLAN_OK && timed(&o->profile);
+}
+
+static uint64_t profile_bytes(const struct plan_order *o)
+{
+	uint64_t pages = 0;
+
+	for (uint32_t i = 0; i < o->profile.nr_tensors; i++)
+		pages += o->profile.tensors[i].nr;
+	return pages * o->page_bytes;
+}
+
 static struct plan_order *order_make(struct phase *p) REQUIRES(&p->lock)
 {
 	struct device *d = p->device;
 	struct plan_order *o = calloc(1, sizeof(*o));
-	struct observe_options opt = {
-		.page_bytes = d->page_size,
-		.min_layer_bytes = d->budget_most / 64 < LEAST_LAYER ?
-			d->budget_most / 64 : LEAST_LAYER,
-		.max_layer_bytes = d->budget_most / 8,
-		.group_size = (uint32_t)conf.group_size,
-	};
+	uint64_t bytes;
+	bool ok;
 
 	if (o == NULL)
 		return NULL;
 	o->arena = plan_arena_create();
 	/* Nothing has to be swapped, so nothing is planned. */
 	o->profile_only = tenancy_all_resident(d);
-	if (o->arena == NULL || observe_profile(p->observer, &opt,
-	    (uint32_t)conf.profiling_iters, o->arena, &o->profile) !=
-	    PLAN_OK || !timed(&o->profile)) {
+	o->page_bytes = d->page_size;
+	ok = o->arena != NULL && profile_make(p, o, d->budget_most);
+	/* Its plans will be for smaller GPUs: cut as for a quarter of it. */
+	bytes = ok && o->profile_only ? profile_bytes(o) / 4 : d->budget_most;
+	if (bytes < d->budget_most)
+		ok = profile_make(p, o, bytes);
+	if (!ok) {
 		order_destroy(o);
 		return NULL;
 	}
 	if (conf.threshold > 0)
 		drop_small(&o->profile);
 	o->device = (uint32_t)d->ordinal;
-	o->page_bytes = d->page_size;
 	schedule_room(d, o->profile.tensors, o->profile.nr_tensors,
 		&o->budget, &o->budget_least);
 	return o;

@@ -28,7 +28,7 @@
 static bool read_params(const struct plan_strategy *s, char *text,
 	struct plan_params *params, char *message)
 {
-	struct plan_io io = { 0 };
+	struct plan_io io = { .guest = true };
 	char *next = text, *word, *value;
 
 	while (next != NULL) {
@@ -338,7 +338,7 @@ static bool take(struct plan_order *o, const struct plan_file *f)
 bool file_take_plan(struct plan_order *o)
 {
 	char path[CONF_TEXT_MAX + 32], *text;
-	struct plan_io io = { 0 };
+	struct plan_io io = { .guest = true };
 	uint64_t budgets[2];
 	struct plan_profile p;
 	struct plan_file f;
@@ -391,7 +391,7 @@ void file_close(struct file_plan *f)
 
 struct file_plan *file_open(const struct device *d)
 {
-	struct plan_io io = { 0 };
+	struct plan_io io = { .guest = true };
 	struct file_plan *f;
 	char *text = NULL;
 	bool ok = false;

@@ -169,6 +169,36 @@ has log "plan optimal (plan_in):"
 grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' out >again
 cmp -s plain again || fail "the decoder says something else with a plan"
 
+# Pipes without another end, and a name that is standard input elsewhere: the
+# program neither waits nor loses its input.
+mkfifo fifo
+live SOFTCUDA_MEMORY=20M BALLAST_PROFILE_OUT="$T/fifo" \
+	BALLAST_PLAN_OUT="$T/fifo" BALLAST_PLAN_IN="$T/fifo" \
+	BALLAST_TRACE_OUT="$T/fifo" timeout 60 "$loop"
+has log "profile_out: cannot write $T/fifo" "plan_out: cannot write $T/fifo" \
+	"trace_out: cannot write $T/fifo" "fifo:1:1: the file is empty"
+live SOFTCUDA_MEMORY=20M BALLAST_PLAN_IN=- timeout 60 "$loop" 3<>fifo <fifo
+has log "cannot open -: No such file"
+env LD_LIBRARY_PATH="$B/softcuda" LD_PRELOAD="$B/libballast.so" \
+	SOFTCUDA_MEMORY=20M BALLAST_LOG_FILE="$T/fifo" timeout 60 "$loop" \
+	>out 2>err || fail "exit $? with a pipe for a log"
+has err "log_file: cannot open $T/fifo: " "using standard error"
+
+# The key that helps.
+LD_PRELOAD='' BALLAST_ARENA=128M try 1 "$B/ballast" run --soft=memory=20M -b 0 \
+	-- "$loop"
+has err "raise it with --budget (BALLAST_GPU_BUDGET)"
+LD_PRELOAD='' BALLAST_ARENA=128M try 1 "$B/ballast" run --soft=memory=20M \
+	-o window=22M -- "$loop"
+has err "raise it with -o window=... (BALLAST_WINDOW)"
+
+# On a GPU that holds everything layers are those that a smaller one needs.
+live SOFTCUDA_MEMORY=4G BALLAST_PROFILE_OUT="$T/all.json" "$loop"
+has log "0 B copied to the GPU"
+try 0 ballast plan all.json -b 50%
+same "$(grep -c duration_ms all.json)" "$(grep -c duration_ms p.json)" \
+	"layers of a profile where everything fits"
+
 # Killed at any time: a whole file, or none, and at most a temporary one.
 n=0
 while [ $n -lt 12 ]; do
