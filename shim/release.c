@@ -141,16 +141,18 @@ bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src, size_t n)
 	lock_release(&d->pool_lock);
 	if (!fit)
 		return false;
-	for (uint32_t page = first; page <= last; page++) {
+	/* What is on its way there would come later, and undo it. */
+	for (uint32_t page = first; page <= last && fit; page++) {
+		saved = d->pages[page].saved;
+		fit = saved == NULL || event_wait(saved) == CUDA_SUCCESS;
+	}
+	for (uint32_t page = first; page <= last && fit; page++) {
 		CUdeviceptr start = device_address(d, page);
 		size_t off = p > start ? p - start : 0;
 		size_t len = d->page_size - off;
 
 		if (len > n)
 			len = n;
-		saved = d->pages[page].saved;
-		if (saved != NULL)
-			event_wait(saved);
 		memcpy((uint8_t *)arena_ptr(d->pages[page].arena) + off, src,
 			len);
 		src = (const uint8_t *)src + len;
@@ -159,10 +161,10 @@ bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src, size_t n)
 	}
 	lock_acquire(&d->pool_lock);
 	for (uint32_t page = first; page <= last; page++) {
-		d->pages[page].defined = true;
+		d->pages[page].defined |= fit;
 		d->pages[page].state = PAGE_ABSENT;
 	}
 	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
-	return true;
+	return fit;
 }

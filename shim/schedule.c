@@ -216,8 +216,9 @@ static void pack(struct device *d, const struct unit *u)
 	uint64_t bytes;
 
 	for (uint32_t k = 0; k < u->nr; k++)
-		if (d->pages[u->pages[k]].saved != NULL)
-			event_wait(d->pages[u->pages[k]].saved);
+		if (d->pages[u->pages[k]].saved != NULL &&
+		    event_wait(d->pages[u->pages[k]].saved) != CUDA_SUCCESS)
+			return;		/* bytes may still be on their way */
 	while (i < u->nr) {
 		bytes = 0;
 		for (n = 0; i + n < u->nr && bytes +

@@ -109,8 +109,9 @@ CUresult tenancy_fix(struct page_set *s) WARN_UNUSED;
 
 /*
  * Writes n bytes at p straight to the arena, where all pages of the range are
- * streamed, absent and never named by a launch.  false: they are not; nothing
- * was written.  Blocks until the bytes are there.
+ * streamed, absent and never named by a launch.  false: they are not, or still
+ * being saved after wait_ms; nothing was written.  Blocks until the bytes are
+ * there.
  */
 bool tenancy_upload(struct device *d, CUdeviceptr p, const void *src,
 	size_t n);
