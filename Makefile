@@ -116,6 +116,7 @@ STATE_SRCS := \
 	shim/pool_place.c \
 	shim/section.c \
 	shim/convert.c \
+	shim/convert_unit.c \
 	shim/gauge.c \
 	shim/timing.c \
 	shim/outfile.c \
@@ -567,7 +568,8 @@ UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c
 UNIT_OBJS_test_visit := shim/visit.c
-UNIT_OBJS_test_convert := shim/convert.c shim/visit.c $(PLANNER_SRCS)
+UNIT_OBJS_test_convert := shim/convert.c shim/convert_unit.c shim/visit.c \
+	$(PLANNER_SRCS)
 UNIT_OBJS_test_event := shim/lock.c shim/log.c shim/stats.c
 UNIT_OBJS_test_phase_plan := shim/lock.c shim/log.c $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c

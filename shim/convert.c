@@ -9,53 +9,23 @@
 #include <string.h>
 
 #include "planner/timeline.h"
+#include "shim/convert_int.h"
 #include "shim/schedule.h"
 
-/* What one layer streams, as the plan's places or transfers add to it. */
-struct draft {
-	uint32_t nr, max;
-	struct draft_page {
-		uint32_t page, slot;
-		uint32_t tensor;
-		uint32_t unit, at;	/* where it went */
-	} *pages;			/* owned */
-};
-
 #define SLOT_UNKNOWN UINT32_MAX
-#define NOBODY UINT32_MAX
 
-struct draft_piece {
-	uint32_t layer;
-	uint32_t first, nr;
-};
-
-struct work {
-	const struct convert *c;
-	struct draft *layers;		/* owned; nr_layers */
-	struct draft_piece *pieces;	/* owned; in the order of issue */
-	uint32_t nr_pieces, max_pieces;
-	uint32_t *layer_of;		/* owned; by tensor id: the first user */
-	uint64_t *users;		/* owned; by tensor id: hash of them all */
-	bool shared;			/* some tensor has several users */
-	/* Owned; by page from `low` on: the layer that has it, later its unit. */
-	uint32_t *taken;
-	uint32_t low, high;
-	uint32_t nr_units, nr_slots;
-	bool failed;			/* no memory */
-};
-
-static uint32_t pages_of(const struct work *w, uint64_t bytes)
+static uint32_t pages_of(const struct convert_work *w, uint64_t bytes)
 {
 	return (uint32_t)((bytes + w->c->page_bytes - 1) / w->c->page_bytes);
 }
 
-static void draft_add(struct work *w, uint32_t layer, uint32_t tensor,
+static void draft_add(struct convert_work *w, uint32_t layer, uint32_t tensor,
 	uint32_t page, uint32_t slot)
 {
-	struct draft *l = &w->layers[layer];
-	struct draft_page *grown;
+	struct convert_draft *l = &w->layers[layer];
+	struct convert_page *grown;
 
-	if (w->taken[page - w->low] != NOBODY)
+	if (w->taken[page - w->low] != CONVERT_NOBODY)
 		return;		/* of two uses the first one's place counts */
 	if (l->nr == l->max) {
 		uint32_t max = l->max == 0 ? 16 : l->max * 2;
@@ -69,16 +39,16 @@ static void draft_add(struct work *w, uint32_t layer, uint32_t tensor,
 		l->max = max;
 	}
 	w->taken[page - w->low] = layer;
-	l->pages[l->nr++] = (struct draft_page){ .page = page, .slot = slot,
+	l->pages[l->nr++] = (struct convert_page){ .page = page, .slot = slot,
 		.tensor = tensor };
 	if (slot != SLOT_UNKNOWN && slot >= w->nr_slots)
 		w->nr_slots = slot + 1;
 }
 
-static void piece_add(struct work *w, uint32_t layer, uint32_t first,
+static void piece_add(struct convert_work *w, uint32_t layer, uint32_t first,
 	uint32_t nr)
 {
-	struct draft_piece *grown;
+	struct convert_piece *grown;
 
 	if (nr == 0 || w->failed)
 		return;
@@ -93,12 +63,12 @@ static void piece_add(struct work *w, uint32_t layer, uint32_t first,
 		w->pieces = grown;
 		w->max_pieces = max;
 	}
-	w->pieces[w->nr_pieces++] = (struct draft_piece){ layer, first, nr };
+	w->pieces[w->nr_pieces++] = (struct convert_piece){ layer, first, nr };
 }
 
 /* Pages of an entry: [*first, *first + n). */
-static uint32_t entry_pages(const struct work *w, const struct plan_entry *e,
-	uint32_t *first)
+static uint32_t entry_pages(const struct convert_work *w,
+	const struct plan_entry *e, uint32_t *first)
 {
 	const struct observe_tensor *t = &w->c->tensors[e->tensor->id];
 	uint32_t from = (uint32_t)(e->offset / w->c->page_bytes);
@@ -113,7 +83,7 @@ static uint32_t entry_pages(const struct work *w, const struct plan_entry *e,
 /* ---- the three kinds of plans ---- */
 
 /* Slots of a position's chunk; chunks may be larger than pages. */
-static void from_pool(struct work *w)
+static void from_pool(struct convert_work *w)
 {
 	const struct strategy_result *r = w->c->result;
 	const struct plan_pool *pool = r->pool;
@@ -171,7 +141,7 @@ static const struct plan_slot *slot_of_layer(const struct strategy_map *map,
 	return NULL;
 }
 
-static void from_blocks(struct work *w)
+static void from_blocks(struct convert_work *w)
 {
 	const struct block_strategy_data *b = w->c->result->block_data;
 	uint32_t *base = calloc((size_t)b->nr_blocks + 1, sizeof(*base));
@@ -205,7 +175,7 @@ static void from_blocks(struct work *w)
 }
 
 /* Which bytes are streamed is given, where they go is not. */
-static void from_map(struct work *w)
+static void from_map(struct convert_work *w)
 {
 	const struct strategy_map *map = &w->c->result->strategy_map;
 	uint32_t total = 0, streamed = 0, room, at = 0, largest = 0;
@@ -233,7 +203,7 @@ static void from_map(struct work *w)
 	if (room < largest)
 		room = largest;
 	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
-		struct draft *d = &w->layers[l];
+		struct convert_draft *d = &w->layers[l];
 
 		if (at + d->nr > room)
 			at = 0;
@@ -253,7 +223,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 32;
 }
 
-static bool work_init(struct work *w)
+static bool work_init(struct convert_work *w)
 {
 	const struct convert *c = w->c;
 
@@ -275,7 +245,7 @@ static bool work_init(struct work *w)
 	    w->taken == NULL)
 		return false;
 	for (uint32_t i = 0; i < w->high - w->low; i++)
-		w->taken[i] = NOBODY;
+		w->taken[i] = CONVERT_NOBODY;
 	for (uint32_t l = c->in->nr_layers; l-- > 0; )
 		for (uint32_t k = 0; k < c->in->layers[l].nr; k++) {
 			uint32_t id = (uint32_t)c->in->layers[l].tensors[k].id;
@@ -287,7 +257,7 @@ static bool work_init(struct work *w)
 	return true;
 }
 
-static void work_fini(struct work *w)
+static void work_fini(struct convert_work *w)
 {
 	for (uint32_t l = 0; w->layers != NULL && l < w->c->in->nr_layers;
 	     l++)
@@ -299,254 +269,11 @@ static void work_fini(struct work *w)
 	free(w->taken);
 }
 
-/* ---- slots that layers which share something agree on ---- */
+/* ---- all of it ---- */
 
-struct slots {
-	uint32_t *of;		/* by page from `low` on; NOBODY: none yet */
-	uint32_t *taken;	/* by slot: stamp of the last page that sees it so */
-	uint32_t stamp;
-};
-
-/* Slots of what some layer uses together with the tensor are taken. */
-static void mark_taken(const struct work *w, struct slots *s, uint32_t tensor)
-{
-	s->stamp++;
-	for (uint32_t l = w->layer_of[tensor]; l < w->c->in->nr_layers; l++) {
-		const struct layer_statistics *at = &w->c->in->layers[l];
-		bool uses = false;
-
-		for (uint32_t k = 0; k < at->nr && !uses; k++)
-			uses = (uint32_t)at->tensors[k].id == tensor;
-		for (uint32_t k = 0; k < at->nr && uses; k++) {
-			const struct observe_tensor *t =
-				&w->c->tensors[at->tensors[k].id];
-
-			for (uint32_t i = 0; i < t->nr; i++) {
-				uint32_t slot = s->of[t->first + i - w->low];
-
-				if (slot != NOBODY)
-					s->taken[slot] = s->stamp;
-			}
-		}
-	}
-}
-
-/*
- * A plan gives a page another place for each use; it keeps that of the first
- * one, so that it can stay where it is.  Then no two pages that one layer uses
- * may have the same: who comes later takes the next free one.  If all are taken,
- * the pool is too small; it grows up to `most` slots.
- */
-static enum plan_status part_slots(struct work *w, uint32_t most)
-{
-	struct slots s = {
-		.of = malloc(((size_t)(w->high - w->low) + 1) * sizeof(*s.of)),
-		.taken = calloc((size_t)most + 1, sizeof(*s.taken)),
-	};
-	enum plan_status status = s.of == NULL || s.taken == NULL ?
-		PLAN_NO_MEMORY : PLAN_OK;
-
-	for (uint32_t i = 0; status == PLAN_OK && i < w->high - w->low; i++)
-		s.of[i] = NOBODY;
-	for (uint32_t l = 0; status == PLAN_OK && l < w->c->in->nr_layers;
-	     l++) {
-		struct draft *d = &w->layers[l];
-
-		for (uint32_t i = 0; i < d->nr; i++) {
-			struct draft_page *p = &d->pages[i];
-			uint32_t n = 0, slot = p->slot;
-
-			if (i == 0 || p->tensor != p[-1].tensor)
-				mark_taken(w, &s, p->tensor);
-			for (; n < w->nr_slots && s.taken[slot] == s.stamp; n++)
-				slot = (slot + 1) % w->nr_slots;
-			if (n == w->nr_slots && n < most)
-				slot = w->nr_slots++;
-			else if (n == w->nr_slots)
-				status = PLAN_INFEASIBLE;
-			p->slot = slot;
-			s.of[p->page - w->low] = p->slot;
-			s.taken[p->slot] = s.stamp;
-		}
-	}
-	free(s.of);
-	free(s.taken);
-	return status;
-}
-
-/* ---- units ---- */
-
-/*
- * Pages of a layer's draft that the same layers use are a unit, in the order
- * of the draft.  Here they get its number and their place in it.
- */
-static void number_units(struct work *w)
-{
-	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
-		struct draft *d = &w->layers[l];
-		uint32_t left = d->nr;
-
-		for (uint32_t i = 0; i < d->nr; i++)
-			d->pages[i].unit = NOBODY;
-		for (uint32_t i = 0; i < d->nr && left > 0; i++) {
-			uint64_t users = w->users[d->pages[i].tensor];
-			uint32_t n = 0;
-
-			if (d->pages[i].unit != NOBODY)
-				continue;
-			for (uint32_t k = i; k < d->nr; k++) {
-				struct draft_page *p = &d->pages[k];
-
-				if (w->users[p->tensor] != users)
-					continue;
-				p->unit = w->nr_units;
-				p->at = n++;
-				w->taken[p->page - w->low] = p->unit;
-			}
-			left -= n;
-			w->nr_units++;
-		}
-	}
-}
-
-static bool make_units(struct work *w, struct schedule *sc)
-{
-	for (uint32_t l = 0; l < w->c->in->nr_layers; l++) {
-		const struct draft *d = &w->layers[l];
-
-		for (uint32_t i = 0; i < d->nr; i++)
-			sc->units[d->pages[i].unit].nr++;
-		for (uint32_t i = 0; i < d->nr; i++) {
-			const struct draft_page *p = &d->pages[i];
-			struct unit *u = &sc->units[p->unit];
-
-			if (u->pages == NULL) {
-				u->layer = l;
-				u->pages = malloc(u->nr * sizeof(*u->pages));
-				u->slots = malloc(u->nr * sizeof(*u->slots));
-			}
-			if (u->pages == NULL || u->slots == NULL)
-				return false;
-			u->pages[p->at] = p->page;
-			u->slots[p->at] = p->slot;
-		}
-	}
-	return true;
-}
-
-/* Pages of a piece from i on that are neighbours in one unit. */
-static uint32_t piece_run(const struct draft *d, uint32_t i, uint32_t end)
-{
-	uint32_t n = 1;
-
-	while (i + n < end && d->pages[i + n].unit == d->pages[i].unit &&
-	       d->pages[i + n].at == d->pages[i].at + n)
-		n++;
-	return n;
-}
-
-/*
- * Calls for each piece, cut where its pages went to different units.
- */
-static void each_piece(const struct work *w, struct schedule *sc,
-	void (*fn)(struct schedule *sc, struct unit_piece p))
-{
-	for (uint32_t i = 0; i < w->nr_pieces; i++) {
-		const struct draft_piece *p = &w->pieces[i];
-		const struct draft *d = &w->layers[p->layer];
-		uint32_t end = p->first + p->nr, n;
-
-		for (uint32_t k = p->first; k < end; k += n) {
-			n = piece_run(d, k, end);
-			fn(sc, (struct unit_piece){ d->pages[k].unit,
-				d->pages[k].at, n });
-		}
-	}
-}
-
-static void piece_count(struct schedule *sc, struct unit_piece p)
-{
-	sc->units[p.unit].nr_pieces++;
-}
-
-static void piece_put(struct schedule *sc, struct unit_piece p)
-{
-	struct unit *u = &sc->units[p.unit];
-
-	sc->pieces[u->first_piece + u->nr_pieces++] = p;
-}
-
-/* By unit, and within a unit as they were given. */
-static bool make_pieces(struct work *w, struct schedule *sc)
-{
-	uint32_t n = 0;
-
-	each_piece(w, sc, piece_count);
-	for (uint32_t i = 0; i < sc->nr_units; i++) {
-		sc->units[i].first_piece = n;
-		n += sc->units[i].nr_pieces;
-		sc->units[i].nr_pieces = 0;
-	}
-	sc->pieces = calloc((size_t)n + 1, sizeof(*sc->pieces));
-	if (sc->pieces == NULL)
-		return false;
-	sc->nr_pieces = n;
-	each_piece(w, sc, piece_put);
-	return true;
-}
-
-/* Calls for each unit that the layer uses, each once. */
-static uint32_t visit_units(const struct work *w, uint32_t layer,
-	uint32_t *seen, struct visits *v)
-{
-	const struct layer_statistics *l = &w->c->in->layers[layer];
-	uint32_t n = 0;
-
-	for (uint32_t k = 0; k < l->nr; k++) {
-		const struct observe_tensor *t =
-			&w->c->tensors[l->tensors[k].id];
-
-		for (uint32_t i = 0; i < t->nr; i++) {
-			uint32_t unit = w->taken[t->first + i - w->low];
-
-			if (unit == NOBODY || seen[unit] == layer + 1)
-				continue;
-			seen[unit] = layer + 1;
-			if (v != NULL)
-				visits_add_use(v, unit);
-			n++;
-		}
-	}
-	return n;
-}
-
-static bool make_visits(const struct work *w, struct schedule *sc)
-{
-	uint32_t *seen = calloc((size_t)sc->nr_units + 1, sizeof(*seen));
-	uint32_t uses = 0;
-	bool ok = seen != NULL;
-
-	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++)
-		uses += visit_units(w, l, seen, NULL);
-	ok = ok && visits_init(&sc->visits, sc->nr_units, w->c->in->nr_layers,
-		uses);
-	if (ok)
-		memset(seen, 0, sc->nr_units * sizeof(*seen));
-	for (uint32_t l = 0; ok && l < w->c->in->nr_layers; l++) {
-		visits_add(&sc->visits, l);
-		visit_units(w, l, seen, &sc->visits);
-	}
-	if (ok)
-		visits_close(&sc->visits);
-	free(seen);
-	return ok;
-}
-
-static enum plan_status finish(struct work *w, struct schedule **out)
+static enum plan_status finish(struct convert_work *w, struct schedule **out)
 {
 	uint32_t resident = 0, streamed = 0, room;
-	struct schedule *sc;
-	enum plan_status status = PLAN_OK;
 
 	for (uint32_t l = 0; l < w->c->in->nr_layers; l++)
 		streamed += w->layers[l].nr;
@@ -558,27 +285,12 @@ static enum plan_status finish(struct work *w, struct schedule **out)
 		return PLAN_INFEASIBLE;
 	if (streamed == 0)
 		return PLAN_OK;
-	if (w->shared)
-		status = part_slots(w, room - resident);
-	if (status != PLAN_OK)
-		return status;
-	number_units(w);
-	sc = schedule_create(w->nr_units);
-	if (sc == NULL)
-		return PLAN_NO_MEMORY;
-	sc->nr_layers = w->c->in->nr_layers;
-	sc->nr_slots = w->nr_slots;
-	if (!make_units(w, sc) || !make_pieces(w, sc) || !make_visits(w, sc)) {
-		schedule_destroy(sc);
-		return PLAN_NO_MEMORY;
-	}
-	*out = sc;
-	return PLAN_OK;
+	return convert_units(w, room - resident, out);
 }
 
 enum plan_status convert_plan(const struct convert *c, struct schedule **out)
 {
-	struct work w = { .c = c };
+	struct convert_work w = { .c = c };
 	enum plan_status status = PLAN_NO_MEMORY;
 
 	*out = NULL;
