@@ -72,7 +72,7 @@ rule sections 2 "1,200 3,200 4,200 5,200 7,200" 16M "$B/e2e/spill" \
 	--base 6000000 --hot 2100000 --rounds 8 --steps 12
 held="env SOFTCUDA_GRANULARITY=64K BALLAST_MIN_ALLOC=64K BALLAST_WAIT_MS=60000"
 # shellcheck disable=SC2086 # one setting a word
-rule hands 3 none 2M $held "$B/e2e/held" --hands
+rule hands 3 none 2176K $held "$B/e2e/held" --hands
 # shellcheck disable=SC2086
-rule turns 4 none 2M $held "$B/e2e/held" --turns
+rule turns 4 none 2176K $held "$B/e2e/held" --turns
 exit $status

@@ -6,7 +6,8 @@
  * --hands: one thread is stopped while it is being given memory; a launch that
  * needs more than the rest of a small device waits for it and does not fail.
  * --turns: a launch that needs nearly all of a small device waits for one that
- * is stopped; a third, smaller, that comes later, lets it pass.
+ * is stopped; a third, smaller, that comes later, lets it pass.  Kernels number
+ * themselves: when a thread goes on after its launch says nothing.
  *
  * Ends with 77 where the driver stops nobody.
  */
@@ -14,15 +15,48 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "test/e2e/e2e_vmm.h"
+#include "test/e2e/e2e_digest.h"
+#include "test/e2e/e2e_util.h"
 
 enum { UNIT = 65536 };
+
+/* Adds, and takes the next number. */
+#define NUMBER_KERNEL							\
+	".visible .entry number(.param .u64 data, .param .u32 words,\n"	\
+	"	.param .u32 value, .param .u64 counter, .param .u64 out)\n" \
+	"{\n"								\
+	"	.reg .pred %p;\n"					\
+	"	.reg .u32 %i, %n, %v, %w, %t, %step;\n"			\
+	"	.reg .u64 %data, %at;\n"				\
+	"	ld.param.u64 %data, [data];\n"				\
+	"	ld.param.u32 %n, [words];\n"				\
+	"	ld.param.u32 %v, [value];\n"				\
+	"	mov.u32 %i, %tid.x;\n"					\
+	"	mov.u32 %step, %ntid.x;\n"				\
+	"	setp.ne.u32 %p, %i, 0;\n"				\
+	"	@%p bra NEXT;\n"					\
+	"	ld.param.u64 %at, [counter];\n"				\
+	"	atom.global.add.u32 %t, [%at], 1;\n"			\
+	"	ld.param.u64 %at, [out];\n"				\
+	"	st.global.u32 [%at], %t;\n"				\
+	"	bra NEXT;\n"						\
+	"WORDS:\n"							\
+	"	mul.wide.u32 %at, %i, 4;\n"				\
+	"	add.u64 %at, %data, %at;\n"				\
+	"	ld.global.u32 %w, [%at];\n"				\
+	"	add.u32 %w, %w, %v;\n"					\
+	"	st.global.u32 [%at], %w;\n"				\
+	"	add.u32 %i, %i, %step;\n"				\
+	"NEXT:\n"							\
+	"	setp.lt.u32 %p, %i, %n;\n"				\
+	"	@%p bra WORDS;\n"					\
+	"	ret;\n"							\
+	"}\n"
 
 static void (*hold)(const char *name);
 static uint64_t (*nr_held)(void);
 static void (*let_go)(void);
 
-static struct e2e_vmm v;
 static CUcontext ctx;
 static uint64_t hands, turns;
 
@@ -34,9 +68,12 @@ struct worker {
 	uint32_t word;		/* what every word of it must be */
 	const char *stop;	/* the call that it is stopped in, or NULL */
 	CUstream stream;
-	int started, rank;
+	CUdeviceptr number;	/* its kernel's, in native memory */
+	int started, launched;	/* atomic */
 };
-static int ranks;
+static CUfunction number;
+static CUdeviceptr counter;	/* and room for the numbers */
+static uint32_t nr_workers;	/* atomic */
 
 static void set(struct worker *w, size_t units)
 {
@@ -45,15 +82,29 @@ static void set(struct worker *w, size_t units)
 	CU(cuMemsetD32, w->p, 1, w->size / 4);
 	w->word = 1;
 	CU(cuStreamCreate, &w->stream, CU_STREAM_NON_BLOCKING);
+	w->number = counter + 4 * __atomic_add_fetch(&nr_workers, 1,
+		__ATOMIC_SEQ_CST);
 	CU(cuCtxSynchronize);
 }
 
 static void add(struct worker *w, uint32_t by)
 {
-	e2e_vmm_add(&v, w->stream, w->p, w->size, by);
+	uint32_t words = w->size / 4;
+	void *args[] = { &w->p, &words, &by, &counter, &w->number };
+
+	CU(cuLaunchKernel, number, 1, 1, 1, 128, 1, 1, 0, w->stream, args,
+		NULL);
 	w->word += by;
-	w->rank = __atomic_add_fetch(&ranks, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&w->launched, 1, __ATOMIC_SEQ_CST);
 	CU(cuStreamSynchronize, w->stream);
+}
+
+static uint32_t number_of(const struct worker *w)
+{
+	uint32_t n;
+
+	CU(cuMemcpyDtoH, &n, w->number, sizeof(n));
+	return n;
 }
 
 static void check(const struct worker *w, const char *what)
@@ -104,12 +155,12 @@ static void wait_held(void)
 }
 
 /* In its call, for as long as such a call may take before it has to wait. */
-static void wait_started(const struct worker *w)
+static void wait_started(const struct worker *w, int ms)
 {
 	while (!__atomic_load_n(&w->started, __ATOMIC_SEQ_CST))
 		usleep(1000);
-	for (int i = 0; i < 700 && !__atomic_load_n(&w->rank, __ATOMIC_SEQ_CST);
-	     i++)
+	for (int i = 0; i < ms &&
+	     !__atomic_load_n(&w->launched, __ATOMIC_SEQ_CST); i++)
 		usleep(1000);
 }
 
@@ -160,19 +211,19 @@ static void test_turns(void)
 	add(&late, 1);
 	add(&stopped, 1);
 	add(&large, 1);
-	ranks = large.rank = stopped.rank = late.rank = 0;
+	large.launched = stopped.launched = late.launched = 0;
 	stopped.stop = "cuLaunchKernel";
 	start(&stopped, run_add);
 	wait_held();
 	start(&large, run_add);
-	wait_started(&large);
+	wait_started(&large, 2500);
 	start(&late, run_add);
-	wait_started(&late);
+	wait_started(&late, 700);
 	let_go();
 	pthread_join(stopped.thread, NULL);
 	pthread_join(large.thread, NULL);
 	pthread_join(late.thread, NULL);
-	if (large.rank > late.rank)
+	if (number_of(&large) > number_of(&late))
 		E2E_FAIL("a large launch waits for one that came after it");
 	check(&late, "late");
 	check(&stopped, "stopped");
@@ -184,7 +235,6 @@ int main(int argc, char **argv)
 	const struct e2e_option opts[] = {
 		{ "hands", &hands, 1 }, { "turns", &turns, 1 },
 	};
-	CUdevice dev;
 
 	e2e_options(argc, argv, opts, E2E_LEN(opts));
 	hold = (void (*)(const char *))dlsym(RTLD_DEFAULT, "softcuda_hold");
@@ -194,9 +244,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "this driver stops nobody\n");
 		return 77;
 	}
-	dev = e2e_open();
+	e2e_open();
 	CU(cuCtxGetCurrent, &ctx);
-	e2e_vmm_open(&v, dev);
+	CU(cuModuleGetFunction, &number, e2e_module(E2E_PTX_HEAD NUMBER_KERNEL),
+		"number");
+	counter = e2e_alloc(256);
+	CU(cuMemsetD32, counter, 0, 1);
 	if (hands)
 		test_hands();
 	if (turns)

@@ -137,7 +137,9 @@ one()
 				planned=$((planned + 1))
 		done
 	done <"$2"
-	if [ $nr -gt 0 ] && [ $planned -eq 0 ] && [ "$name" != threads ]; then
+	# A few rows may be of strategies that have no plan for it.
+	if [ "$STEP" -eq 1 ] && [ $planned -eq 0 ] && [ "$name" != threads ]
+	then
 		echo "$name: no plan came into force"
 		bad=$((bad + 1))
 	fi
