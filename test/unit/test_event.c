@@ -64,6 +64,16 @@ static struct context made(uintptr_t n)
 	return c;
 }
 
+static void forget_idle(struct context *c)
+{
+	struct event *e;
+
+	while ((e = c->idle) != NULL) {
+		c->idle = e->next;
+		free(e);
+	}
+}
+
 /* Two at a time, so that both are made; then they come from the list. */
 static void record_both(struct context *c, CUstream s)
 {
@@ -86,6 +96,7 @@ START_TEST(test_current)
 	record_both(&c, STREAM(17));
 	record_both(&c, STREAM(18));
 	ck_assert_int_eq(nr_made, 2);
+	forget_idle(&c);
 }
 END_TEST
 
@@ -99,9 +110,10 @@ START_TEST(test_elsewhere)
 	depth = 0;
 	record_both(&c, STREAM(34));
 	ck_assert_int_eq(nr_made, 2);
-	c.idle = NULL;
+	forget_idle(&c);
 	record_both(&c, STREAM(35));
 	ck_assert_int_eq(depth, 0);
+	forget_idle(&c);
 }
 END_TEST
 
