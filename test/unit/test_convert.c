@@ -52,7 +52,7 @@ struct model {
 	struct layer_statistics layers[MAX_LAYERS];
 	struct tensor_statistics list[MAX_LAYERS][MAX_TENSORS];
 	struct observe_tensor tensors[MAX_LAYERS * MAX_TENSORS];
-	char labels[MAX_LAYERS][8];
+	char labels[MAX_LAYERS][16];
 	uint32_t nr_layers, nr_tensors, nr_pages;
 };
 
