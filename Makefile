@@ -128,6 +128,7 @@ STATE_SRCS := \
 	shim/release.c \
 	shim/unit.c \
 	shim/schedule.c \
+	shim/schedule_make.c \
 	shim/prefetch.c \
 	shim/tenancy.c \
 	shim/tenancy_pair.c \
@@ -414,6 +415,7 @@ CHECKS := \
 	exports \
 	flip \
 	gpu \
+	held \
 	layers \
 	matrix \
 	plans \
@@ -568,8 +570,8 @@ UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c
 UNIT_OBJS_test_visit := shim/visit.c
-UNIT_OBJS_test_convert := shim/convert.c shim/convert_unit.c shim/visit.c \
-	$(PLANNER_SRCS)
+UNIT_OBJS_test_convert := shim/convert.c shim/convert_unit.c \
+	shim/schedule_make.c shim/visit.c $(PLANNER_SRCS)
 UNIT_OBJS_test_event := shim/lock.c shim/log.c shim/stats.c
 UNIT_OBJS_test_phase_plan := shim/lock.c shim/log.c $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c
@@ -792,7 +794,7 @@ $(D)/own-exports/libcuda.so.1: \
 
 # ---- checking, installing ----------------------------------------------------
 
-# Libraries with one rule of tenancy taken out, for test/check-preempt.sh.
+# Libraries with one rule of tenancy taken out, for test/mutant.sh.
 MUTANTS := $(if $(SAN)$(MUTANT),,$(patsubst %,build/$(CCNAME)-mutant%/libballast.so,1 2 3 4))
 build/$(CCNAME)-mutant%/libballast.so: $(B)/libballast.so
 	$(Q)$(MAKE) --no-print-directory LOCK_DEBUG= MUTANT=$* $@

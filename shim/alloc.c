@@ -71,23 +71,31 @@ int alloc_start(struct device *d)
 
 /* ---- addresses ---- */
 
+/* The first one that is large enough, or the end of the list. */
+static struct gap **gap_find(struct allocs *s, uint64_t nr)
+{
+	struct gap **at = &s->gaps;
+
+	while (*at != NULL && (*at)->nr < nr)
+		at = &(*at)->next;
+	return at;
+}
+
 static uint32_t gap_take(struct allocs *s, uint32_t nr)
 {
-	for (struct gap **at = &s->gaps; *at != NULL; at = &(*at)->next) {
-		struct gap *g = *at;
-		uint32_t first = g->first;
+	struct gap **at = gap_find(s, nr), *g = *at;
+	uint32_t first;
 
-		if (g->nr < nr)
-			continue;
-		g->first += nr;
-		g->nr -= nr;
-		if (g->nr == 0) {
-			*at = g->next;
-			free(g);
-		}
-		return first;
+	if (g == NULL)
+		return PAGE_NONE;
+	first = g->first;
+	g->first += nr;
+	g->nr -= nr;
+	if (g->nr == 0) {
+		*at = g->next;
+		free(g);
 	}
-	return PAGE_NONE;
+	return first;
 }
 
 static void gap_give(struct allocs *s, uint32_t first, uint32_t nr)
@@ -163,15 +171,14 @@ static void record_give(struct allocs *s, uint32_t id)
 bool alloc_fits(struct device *d, uint64_t size)
 {
 	uint64_t pages = (size + d->page_size - 1) >> d->page_shift;
-	const struct gap *g;
+	bool fits;
 
 	if (size > d->window_size)
 		return false;
 	lock_acquire(&d->alloc_lock);
-	for (g = d->allocs->gaps; g != NULL && g->nr < pages; g = g->next)
-		;
+	fits = *gap_find(d->allocs, pages) != NULL;
 	lock_release(&d->alloc_lock);
-	return g != NULL;
+	return fits;
 }
 
 struct alloc *alloc_create(struct device *d, struct context *c, uint64_t size)

@@ -344,7 +344,6 @@ void context_stream_destroyed(struct context *c, CUstream handle)
 	e = event_record(c, handle, &r);
 	if (e == NULL)
 		real.cuStreamSynchronize(handle);
-	__atomic_fetch_add(&streams_gen, 1, __ATOMIC_SEQ_CST);
 	/* In one step, so that who waits for all work sees one or the other. */
 	lock_acquire(&c->lock);
 	__atomic_fetch_add(&c->epoch, 1, __ATOMIC_RELEASE);
@@ -354,6 +353,7 @@ void context_stream_destroyed(struct context *c, CUstream handle)
 			*at = found->next;
 			break;
 		}
+	__atomic_fetch_add(&streams_gen, 1, __ATOMIC_SEQ_CST);
 	kept = e == NULL || orphan_add(c, e);
 	lock_release(&c->lock);
 	free(found);

@@ -84,7 +84,6 @@ struct schedule {
 	uint64_t iterations;	/* since it was installed */
 	struct period period;
 	uint64_t compute_ns;	/* of an iteration, without waits; 0: unknown */
-	struct schedule *next;	/* retired ones */
 };
 
 /*

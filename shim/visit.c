@@ -84,7 +84,7 @@ void visits_close(struct visits *v)
 		uses -= v->at[--nr].nr;
 	v->nr = nr;
 	v->nr_uses = uses;
-	/* From the last to the first: each finds the one after it. */
+	/* Backwards: each finds the one after it, and the last the first. */
 	for (uint32_t i = nr; i-- > 0; )
 		for (uint32_t k = 0; k < v->at[i].nr; k++) {
 			uint32_t use = v->at[i].first + k;
@@ -93,7 +93,7 @@ void visits_close(struct visits *v)
 			v->uses[use].visit = i;
 			v->uses[use].next = u->first;
 			if (u->first == VISIT_NONE)
-				u->use = use;	/* the last, for now */
+				u->use = use;
 			u->first = use;
 		}
 	for (uint32_t i = 0; i < v->nr_units; i++) {

@@ -29,7 +29,7 @@ mover
 dirty
 section page_set period visit
 =observe observe_int observe_set observe_backbone observe_profile
-=tenancy policy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_place pool_size release unit fetch demote fix prefetch schedule
+=tenancy policy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_place pool_size release unit fetch demote fix prefetch schedule schedule_make
 =vmm vmm_int vmm_map vmm_native
 capture
 =timing gauge convert convert_int convert_unit phase phase_int phase_plan phase_file

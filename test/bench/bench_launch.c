@@ -6,30 +6,10 @@
  * Ballast active, and subtracts.  The eight pointers go to eight allocations
  * that fit.
  */
-#include <cuda.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "test/bench/bench_util.h"
 
 #define NR_PTRS 8
 #define BATCHES 15
-
-static void check(CUresult r, const char *what)
-{
-	if (r == CUDA_SUCCESS)
-		return;
-	fprintf(stderr, "bench_launch: %s: error %d\n", what, (int)r);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static double batch(CUfunction f, CUstream stream, void **params, long calls)
 {

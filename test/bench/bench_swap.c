@@ -5,11 +5,7 @@
  * least of several batches.  run.sh runs it against the null driver alone and
  * with Ballast, and subtracts.  Four layers of eight tensors in turn.
  */
-#include <cuda.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "test/bench/bench_util.h"
 
 #define NR_LAYERS 4
 #define NR_PTRS 8
@@ -22,22 +18,6 @@
 static CUfunction function;
 static CUstream stream;
 static CUdeviceptr ptr[NR_LAYERS][NR_PTRS];
-
-static void check(CUresult r, const char *what)
-{
-	if (r == CUDA_SUCCESS)
-		return;
-	fprintf(stderr, "bench_swap: %s: error %d\n", what, (int)r);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static void iteration(void)
 {

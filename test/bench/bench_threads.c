@@ -7,12 +7,9 @@
  * driver whose launch takes some time.  The GPU budget decides whether the
  * allocations are resident or pass through the pool.
  */
-#include <cuda.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+
+#include "test/bench/bench_util.h"
 
 #define NR_PTRS 8
 #define MAX_THREADS 64
@@ -29,14 +26,6 @@ static CUfunction kernel;
 static CUcontext ctx;
 static pthread_barrier_t barrier;
 static int stop;
-
-static void check(CUresult r, const char *what)
-{
-	if (r == CUDA_SUCCESS)
-		return;
-	fprintf(stderr, "bench_threads: %s: error %d\n", what, (int)r);
-	exit(1);
-}
 
 static void launch(struct worker *w, uint64_t n)
 {

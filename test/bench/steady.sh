@@ -10,7 +10,8 @@
 # An iteration takes the difference between a long and a short run, both of which
 # go beyond the point where the plan comes into force.  The link's rate is chosen
 # from two runs before, so that the link is busy for 80 % of the compute time, or
-# longer than that takes.  All with verify = off.
+# longer than that takes.  All with verify = off.  ONLY="NAME..." measures these
+# workloads alone.
 
 set -eu
 

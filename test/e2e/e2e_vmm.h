@@ -9,9 +9,11 @@
 #include "test/e2e/e2e_digest.h"
 
 /* add(data, words, value) */
-#define E2E_ADD_KERNEL							\
-	".visible .entry add(.param .u64 data, .param .u32 words,\n"	\
-	"	.param .u32 value)\n"					\
+/*
+ * The body of a kernel with the parameters data, words and value, in two parts:
+ * before and after what else it does.  %i is the thread's number.
+ */
+#define E2E_ADD_BEGIN							\
 	"{\n"								\
 	"	.reg .pred %p;\n"					\
 	"	.reg .u32 %i, %n, %v, %w, %t, %step;\n"			\
@@ -25,7 +27,8 @@
 	"	mov.u32 %step, %nctaid.x;\n"				\
 	"	mul.lo.u32 %step, %step, %t;\n"				\
 	"	mov.u32 %w, %tid.x;\n"					\
-	"	mad.lo.u32 %i, %i, %t, %w;\n"				\
+	"	mad.lo.u32 %i, %i, %t, %w;\n"
+#define E2E_ADD_END							\
 	"	bra NEXT;\n"						\
 	"WORDS:\n"							\
 	"	mul.wide.u32 %at, %i, 4;\n"				\
@@ -39,6 +42,11 @@
 	"	@%p bra WORDS;\n"					\
 	"	ret;\n"							\
 	"}\n"
+
+#define E2E_ADD_KERNEL							\
+	".visible .entry add(.param .u64 data, .param .u32 words,\n"	\
+	"	.param .u32 value)\n"					\
+	E2E_ADD_BEGIN E2E_ADD_END
 
 struct e2e_vmm {
 	CUmemAllocationProp prop;
@@ -107,6 +115,19 @@ static inline void e2e_vmm_add(const struct e2e_vmm *v, CUstream s,
 	void *args[] = { &data, &words, &value };
 
 	CU(cuLaunchKernel, v->add, 16, 1, 1, 128, 1, 1, 0, s, args, NULL);
+}
+
+/* Random bytes to `to`; their digest with that seed. */
+static inline uint32_t e2e_upload_random(CUdeviceptr to, size_t size,
+	uint32_t digest_seed, uint64_t *seed)
+{
+	uint32_t *bytes = e2e_host(size), digest;
+
+	e2e_fill_random(bytes, size, seed);
+	CU(cuMemcpyHtoD, to, bytes, size);
+	digest = e2e_digest(bytes, size, digest_seed);
+	free(bytes);
+	return digest;
 }
 
 #endif

@@ -15,8 +15,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "test/e2e/e2e_digest.h"
-#include "test/e2e/e2e_util.h"
+#include "test/e2e/e2e_vmm.h"
 
 enum { UNIT = 65536 };
 
@@ -24,34 +23,14 @@ enum { UNIT = 65536 };
 #define NUMBER_KERNEL							\
 	".visible .entry number(.param .u64 data, .param .u32 words,\n"	\
 	"	.param .u32 value, .param .u64 counter, .param .u64 out)\n" \
-	"{\n"								\
-	"	.reg .pred %p;\n"					\
-	"	.reg .u32 %i, %n, %v, %w, %t, %step;\n"			\
-	"	.reg .u64 %data, %at;\n"				\
-	"	ld.param.u64 %data, [data];\n"				\
-	"	ld.param.u32 %n, [words];\n"				\
-	"	ld.param.u32 %v, [value];\n"				\
-	"	mov.u32 %i, %tid.x;\n"					\
-	"	mov.u32 %step, %ntid.x;\n"				\
+	E2E_ADD_BEGIN							\
 	"	setp.ne.u32 %p, %i, 0;\n"				\
 	"	@%p bra NEXT;\n"					\
 	"	ld.param.u64 %at, [counter];\n"				\
 	"	atom.global.add.u32 %t, [%at], 1;\n"			\
 	"	ld.param.u64 %at, [out];\n"				\
 	"	st.global.u32 [%at], %t;\n"				\
-	"	bra NEXT;\n"						\
-	"WORDS:\n"							\
-	"	mul.wide.u32 %at, %i, 4;\n"				\
-	"	add.u64 %at, %data, %at;\n"				\
-	"	ld.global.u32 %w, [%at];\n"				\
-	"	add.u32 %w, %w, %v;\n"					\
-	"	st.global.u32 [%at], %w;\n"				\
-	"	add.u32 %i, %i, %step;\n"				\
-	"NEXT:\n"							\
-	"	setp.lt.u32 %p, %i, %n;\n"				\
-	"	@%p bra WORDS;\n"					\
-	"	ret;\n"							\
-	"}\n"
+	E2E_ADD_END
 
 static void (*hold)(const char *name);
 static uint64_t (*nr_held)(void);
@@ -164,10 +143,11 @@ static void wait_started(const struct worker *w, int ms)
 		usleep(1000);
 }
 
+/* Long enough for a call that does not wait to fail, also on a busy machine. */
 static void *run_let_go(void *arg)
 {
 	(void)arg;
-	usleep(500000);
+	usleep(1000000);
 	let_go();
 	return NULL;
 }

@@ -307,7 +307,6 @@ int main(int argc, char **argv)
 	const struct e2e_option opts[] = {
 		{ "bytes", &size, 0 }, { "weights", &weights, 0 },
 	};
-	uint32_t *bytes;
 	CUdevice dev;
 	pid_t pid;
 	int status, can;
@@ -324,14 +323,10 @@ int main(int argc, char **argv)
 	size = (size + v.grain - 1) / v.grain * v.grain;
 	CU(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	out = e2e_alloc(E2E_DIGEST_SIZE);
-	bytes = e2e_host(size);
 	for (uint64_t i = 0; i < weights; i++) {
 		weight[i] = e2e_alloc(size);
-		e2e_fill_random(bytes, size, &seed);
-		CU(cuMemcpyHtoD, weight[i], bytes, size);
-		digest[i] = e2e_digest(bytes, size, i);
+		digest[i] = e2e_upload_random(weight[i], size, i, &seed);
 	}
-	free(bytes);
 	not_shareable();
 	CU(cuDeviceGetAttribute, &can,
 		CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,

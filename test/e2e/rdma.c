@@ -197,7 +197,6 @@ int main(int argc, char **argv)
 	struct shared plain = { "an allocation", 0, -1, NULL };
 	struct shared mapped = { "mapped memory", 0, -1, NULL };
 	CUmemGenericAllocationHandle handle[MAX];
-	uint32_t *bytes;
 	CUdevice dev;
 	size_t unit;
 
@@ -211,14 +210,10 @@ int main(int argc, char **argv)
 		E2E_FAIL("too many weights, or too large");
 	CU(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	out = e2e_alloc(E2E_DIGEST_SIZE);
-	bytes = e2e_host(size);
 	for (uint64_t i = 0; i < weights; i++) {
 		weight[i] = e2e_alloc(size);
-		e2e_fill_random(bytes, size, &seed);
-		CU(cuMemcpyHtoD, weight[i], bytes, size);
-		digest[i] = e2e_digest(bytes, size, i);
+		digest[i] = e2e_upload_random(weight[i], size, i, &seed);
 	}
-	free(bytes);
 	plain.p = e2e_alloc(size);
 	mapped.p = map(handle, unit);
 	upload(&plain);

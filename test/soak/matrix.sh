@@ -16,30 +16,10 @@
 set -u
 
 here=$(dirname "$0")
-B=${B:-build}
-CC=${CC:-gcc}
-SAN=${SAN:-}
-JOBS=${JOBS:-2}
+# shellcheck source=test/soak/common.sh
+. "$here/common.sh"
 STEP=${STEP:-0}
 case $B in /*) abs=$B ;; *) abs=$PWD/$B ;; esac
-
-for v in $(env | sed -n 's/^\(\(BALLAST\|SOFTCUDA\)_[A-Z0-9_]*\)=.*/\1/p'); do
-	unset "$v"
-done
-
-# gcc's sanitizer runtimes want to be first.
-rt=
-case $CC/$SAN in
-*clang*)	;;
-*/address)	rt=$("$CC" -print-file-name=libasan.so): ;;
-*/thread)	rt=$("$CC" -print-file-name=libtsan.so): ;;
-esac
-export ASAN_OPTIONS=detect_leaks=0
-
-results()
-{
-	grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' "$1"
-}
 
 # run MIB SETTING...: 0 when the program did right
 run()

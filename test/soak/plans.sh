@@ -14,23 +14,9 @@
 set -u
 
 here=$(dirname "$0")
-B=${B:-build}
-CC=${CC:-gcc}
-SAN=${SAN:-}
-JOBS=${JOBS:-2}
+# shellcheck source=test/soak/common.sh
+. "$here/common.sh"
 STEP=${STEP:-1}
-
-for v in $(env | sed -n 's/^\(\(BALLAST\|SOFTCUDA\)_[A-Z0-9_]*\)=.*/\1/p'); do
-	unset "$v"
-done
-# gcc's sanitizer runtimes want to be first.
-rt=
-case $CC/$SAN in
-*clang*)	;;
-*/address)	rt=$("$CC" -print-file-name=libasan.so): ;;
-*/thread)	rt=$("$CC" -print-file-name=libtsan.so): ;;
-esac
-export ASAN_OPTIONS=detect_leaks=0
 
 # name | program: heterogeneous layers, several streams, several threads, two
 # phases, two models, training, changing order, one buffer for all weights.
@@ -49,11 +35,6 @@ cases()
 	packed|loop --packed --sizes 5 --layers 5 --acts 64K --iters 16
 	tied|loop --tied --layers 5 --bytes 256K --acts 64K --iters 16
 	END
-}
-
-results()
-{
-	grep -Ev '^(gpu_bytes|ms_per_[a-z]+|[a-z]+_ms):' "$1"
 }
 
 # run SETTING...: 0 when the program ended well; its output is in $tmp/out.

@@ -13,10 +13,8 @@
 
 set -u
 
-B=${B:-build}
-CC=${CC:-gcc}
-SAN=${SAN:-}
-JOBS=${JOBS:-2}
+# shellcheck source=test/soak/common.sh
+. "$(dirname "$0")/common.sh"
 step=1
 first=1
 while getopts s:f: o; do
@@ -34,18 +32,9 @@ tmp=${KEEP:-$(mktemp -d)} || exit 1
 [ -n "${KEEP:-}" ] || trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp"
 
-for v in $(env | sed -n 's/^\(\(BALLAST\|SOFTCUDA\)_[A-Z0-9_]*\)=.*/\1/p'); do
-	unset "$v"
-done
 export LD_LIBRARY_PATH="$abs/softcuda"
 
-# Own sanitizer runtimes first, and a status of their own for what they find.
-rt=
-case $CC/$SAN in
-*clang*)	;;
-*/address)	rt=$("$CC" -print-file-name=libasan.so): ;;
-*/thread)	rt=$("$CC" -print-file-name=libtsan.so): ;;
-esac
+# What sanitizers find has a status of its own.
 export ASAN_OPTIONS=detect_leaks=0:exitcode=99
 export UBSAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99
 
