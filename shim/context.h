@@ -35,6 +35,13 @@ struct context {
 	struct context *next;
 };
 
+/* Whether an event has been recorded; see event_later(). */
+enum event_state {
+	EVENT_RECORDED,
+	EVENT_LATER,
+	EVENT_RECORDING,	/* a thread is at it */
+};
+
 /*
  * A reference-counted CUDA event without timing.  Recorded once between
  * event_new() and the last event_put(); `done` is set when somebody has seen
@@ -45,6 +52,8 @@ struct event {
 	struct context *context;
 	int refs;
 	bool done;
+	uint32_t state;		/* atomic; enum event_state */
+	CUstream stream;	/* where it will be recorded */
 	/* Our streams that have waited for it already; atomic. */
 	struct context *copy_after, *side_after;
 	struct event *next;
@@ -112,6 +121,15 @@ unsigned context_epoch(struct context *c);
  * reference.  NULL: the driver refused (*r says why).
  */
 struct event *event_record(struct context *c, CUstream s, CUresult *r);
+/*
+ * The same, but recorded only when somebody first asks for it, on `s`, one of
+ * our own streams: it then stands for what has come since, too.
+ */
+struct event *event_later(struct context *c, CUstream s, CUresult *r);
+static inline bool event_is_later(const struct event *e)
+{
+	return __atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != EVENT_RECORDED;
+}
 struct event *event_get(struct event *e);
 void event_put(struct event *e);	/* NULL is fine */
 /* Whether somebody has seen it complete, or its context has ended. */

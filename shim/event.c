@@ -56,6 +56,7 @@ static struct event *event_new(struct context *c, CUresult *r)
 	}
 	e->refs = 1;
 	e->done = false;
+	e->state = EVENT_RECORDED;
 	e->copy_after = e->side_after = NULL;
 	e->next = NULL;
 	return e;
@@ -73,6 +74,46 @@ struct event *event_record(struct context *c, CUstream s, CUresult *r)
 		return NULL;
 	}
 	return e;
+}
+
+struct event *event_later(struct context *c, CUstream s, CUresult *r)
+{
+	struct event *e = event_new(c, r);
+
+	if (e == NULL)
+		return NULL;
+	e->stream = s;
+	__atomic_store_n(&e->state, EVENT_LATER, __ATOMIC_RELEASE);
+	*r = CUDA_SUCCESS;
+	return e;
+}
+
+/* The stream says where it goes, so any context may be current. */
+static CUresult record_now(struct event *e)
+{
+	struct timespec pause = { 0, 1000 };
+	uint32_t state;
+	CUresult r;
+
+	for (;;) {
+		state = EVENT_LATER;
+		if (__atomic_compare_exchange_n(&e->state, &state,
+		    EVENT_RECORDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			break;
+		if (state == EVENT_RECORDED)
+			return CUDA_SUCCESS;
+		nanosleep(&pause, NULL);
+	}
+	r = real.cuEventRecord(e->handle, e->stream);
+	__atomic_store_n(&e->state, r == CUDA_SUCCESS ? EVENT_RECORDED :
+		EVENT_LATER, __ATOMIC_RELEASE);
+	return r;
+}
+
+/* Before the driver is asked about it. */
+static inline CUresult settle(struct event *e)
+{
+	return likely(!event_is_later(e)) ? CUDA_SUCCESS : record_now(e);
 }
 
 struct event *event_get(struct event *e)
@@ -105,7 +146,8 @@ bool event_query(struct event *e)
 {
 	if (event_is_done(e))
 		return true;
-	if (real.cuEventQuery(e->handle) != CUDA_SUCCESS)
+	if (settle(e) != CUDA_SUCCESS ||
+	    real.cuEventQuery(e->handle) != CUDA_SUCCESS)
 		return false;
 	__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
 	return true;
@@ -149,6 +191,9 @@ CUresult event_wait(struct event *e)
 
 	if (event_is_done(e))
 		return CUDA_SUCCESS;
+	r = settle(e);
+	if (r != CUDA_SUCCESS)
+		return r;
 	start = lock_now_ns();
 	if (context_has_host_functions()) {
 		r = poll_done(e);
@@ -166,6 +211,8 @@ CUresult event_wait(struct event *e)
 
 CUresult event_order(struct event *e, CUstream s)
 {
+	CUresult r;
+
 	/*
 	 * Also where another thread has seen it complete: then the wait costs
 	 * next to nothing, and the order stands in the stream for every tool
@@ -173,5 +220,7 @@ CUresult event_order(struct event *e, CUstream s)
 	 */
 	if (__atomic_load_n(&e->context->dead, __ATOMIC_ACQUIRE))
 		return CUDA_SUCCESS;
-	return real.cuStreamWaitEvent(s, e->handle, 0);
+	r = settle(e);
+	return r != CUDA_SUCCESS ? r :
+		real.cuStreamWaitEvent(s, e->handle, 0);
 }

@@ -200,7 +200,9 @@ static CUresult jobs_fetch(struct page_set *s, struct jobs *jobs)
 	}
 	jobs->copying = true;
 	if (r == CUDA_SUCCESS)
-		r = mover_fetch(s->context, moves, n, &jobs->fetched);
+		r = jobs->more ? mover_fetch_more(s->context, moves, n,
+			&jobs->fetched) : mover_fetch(s->context, moves, n,
+			&jobs->fetched);
 	stat_add(fetches, n);
 	free(moves);
 	return r;

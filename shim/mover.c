@@ -36,7 +36,7 @@ static CUresult copy_out(struct context *c, const struct move *m, size_t size)
 }
 
 static CUresult run(struct context *c, const struct move *m, size_t n,
-	copy_fn *copy, CUstream stream, struct event **done)
+	copy_fn *copy, CUstream stream, bool later, struct event **done)
 {
 	CUresult r = CUDA_SUCCESS;
 	size_t i = 0;
@@ -51,7 +51,8 @@ static CUresult run(struct context *c, const struct move *m, size_t n,
 		r = copy(c, first, size);
 	}
 	if (r == CUDA_SUCCESS)
-		*done = event_record(c, stream, &r);
+		*done = later ? event_later(c, stream, &r) :
+			event_record(c, stream, &r);
 	/* A stream need not wait for itself. */
 	if (*done != NULL)
 		*(stream == c->copy ? &(*done)->copy_after :
@@ -84,13 +85,19 @@ void mover_drain(struct context *c, CUstream stream)
 CUresult mover_fetch(struct context *c, const struct move *m, size_t n,
 	struct event **done)
 {
-	return run(c, m, n, copy_in, c->copy, done);
+	return run(c, m, n, copy_in, c->copy, false, done);
+}
+
+CUresult mover_fetch_more(struct context *c, const struct move *m, size_t n,
+	struct event **done)
+{
+	return run(c, m, n, copy_in, c->copy, true, done);
 }
 
 CUresult mover_save(struct context *c, const struct move *m, size_t n,
 	struct event **done)
 {
-	return run(c, m, n, copy_out, c->side, done);
+	return run(c, m, n, copy_out, c->side, false, done);
 }
 
 /*

@@ -28,6 +28,12 @@ struct move {
  */
 CUresult mover_fetch(struct context *c, const struct move *m, size_t n,
 	struct event **done) WARN_UNUSED;
+/*
+ * The same where more will follow: the event is one that is recorded when
+ * somebody asks for it.
+ */
+CUresult mover_fetch_more(struct context *c, const struct move *m, size_t n,
+	struct event **done) WARN_UNUSED;
 CUresult mover_save(struct context *c, const struct move *m, size_t n,
 	struct event **done) WARN_UNUSED;
 

@@ -32,6 +32,7 @@ struct jobs {
 	struct job *at;		/* owned */
 	uint32_t nr;
 	struct event *fetched;	/* owned; behind all copies */
+	bool more;		/* the rest of their unit is to follow */
 	bool copying;		/* copies may have overwritten the slots */
 };
 

@@ -145,7 +145,10 @@ static bool jobs_make(struct device *d, struct schedule *sc,
 	return true;
 }
 
-/* A whole unit has one event that stands for all its copies. */
+/*
+ * A whole unit has one event that stands for all its copies.  Those of its
+ * pieces that have not been recorded need not be any more.
+ */
 static void unit_whole(struct device *d, struct schedule *sc, struct unit *u,
 	struct event *fetched)
 	REQUIRES(&d->pool_lock)
@@ -155,6 +158,14 @@ static void unit_whole(struct device *d, struct schedule *sc, struct unit *u,
 
 		if (e != NULL && e->context != sc->context)
 			return;	/* another stream's */
+	}
+	for (uint32_t i = 0; i < u->nr; i++) {
+		struct slot *slot = &d->tenancy->slots[u->slots[i]];
+
+		if (slot->ready == NULL || !event_is_later(slot->ready))
+			continue;
+		event_put(slot->ready);
+		slot->ready = event_get(fetched);
 	}
 	event_put(u->ready);
 	u->ready = event_get(fetched);
@@ -183,6 +194,7 @@ static bool piece_run(struct device *d, struct schedule *sc,
 		jobs_free(&jobs);
 		return false;
 	}
+	jobs.more = u->nr_here + jobs.nr < u->nr;
 	jobs_commit(d, &s, &jobs);
 	changes = u->changes;
 	lock_release(&d->pool_lock);
