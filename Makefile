@@ -111,6 +111,7 @@ STATE_SRCS := \
 	shim/page_set.c \
 	shim/period.c \
 	shim/host.c \
+	shim/in_place.c \
 	shim/policy.c \
 	shim/pool.c \
 	shim/pool_place.c \
@@ -124,6 +125,7 @@ STATE_SRCS := \
 	shim/phase_file.c \
 	shim/phase_plan.c \
 	shim/phase.c \
+	shim/phase_trial.c \
 	shim/pool_size.c \
 	shim/release.c \
 	shim/unit.c \

@@ -27,12 +27,20 @@ struct extent {
 	struct extent *next;	/* by rising offset; never touching */
 };
 
+/* What is registered with the driver as one. */
+struct segment {
+	uint64_t start;
+	uint64_t size;
+};
+
 static struct lock arena_lock = LOCK_INITIALIZER(LOCK_ARENA, "arena");
 static pthread_cond_t arena_cond;	/* ready once arena.base is set */
 static struct {
 	uint8_t *base;		/* NULL until the first spill */
 	uint64_t capacity;
 	uint64_t pinned;	/* bytes registered, from base on */
+	struct segment *segments;	/* owned; those, one after the other */
+	size_t nr_segments, max_segments;
 	uint64_t live;		/* with what is lent */
 	uint64_t lent;		/* pinned by others */
 	struct extent *free;	/* owned */
@@ -156,6 +164,34 @@ static bool arena_start(void) REQUIRES(&arena_lock)
 
 static void free_add(uint64_t offset, uint64_t size) REQUIRES(&arena_lock);
 
+/*
+ * Bytes of a segment that are given out.  One that ends elsewhere than at a
+ * border, since more was lent then, leaves a gap, so that nothing in it ever
+ * touches what is in the next.
+ */
+static uint64_t segment_room(const struct segment *s) REQUIRES(&arena_lock)
+{
+	uint64_t end = s->start + s->size;
+
+	return arena_border(end) || end == arena.capacity ? s->size :
+		s->size - ARENA_ALIGN;
+}
+
+static bool segments_grow(void) REQUIRES(&arena_lock)
+{
+	size_t max = arena.max_segments * 2 + 16;
+	struct segment *grown;
+
+	if (arena.nr_segments < arena.max_segments)
+		return true;
+	grown = realloc(arena.segments, max * sizeof(*grown));
+	if (grown == NULL)
+		return false;
+	arena.segments = grown;
+	arena.max_segments = max;
+	return true;
+}
+
 /* 0, or why a segment cannot be pinned.  No lock is held. */
 static CUresult segment_pin(uint8_t *at, uint64_t size)
 {
@@ -178,6 +214,7 @@ static bool segment_add(void) REQUIRES(&arena_lock)
 {
 	uint64_t size = arena.capacity - arena.pinned - arena.lent;
 	uint8_t *at = arena.base + arena.pinned;
+	struct segment *last;
 	CUresult r;
 
 	if (arena.pinning) {
@@ -185,9 +222,9 @@ static bool segment_add(void) REQUIRES(&arena_lock)
 			lock_now_ns() + 1000000000);
 		return true;
 	}
-	if (size > ARENA_SEGMENT)
-		size = ARENA_SEGMENT;
-	if (size == 0 || arena.failed)
+	if (size > ARENA_SEGMENT - arena.pinned % ARENA_SEGMENT)
+		size = ARENA_SEGMENT - arena.pinned % ARENA_SEGMENT;
+	if (size <= ARENA_ALIGN || arena.failed || !segments_grow())
 		return false;
 	arena.pinning = true;
 	lock_release(&arena_lock);
@@ -204,7 +241,9 @@ static bool segment_add(void) REQUIRES(&arena_lock)
 		arena.failed = true;
 		return false;
 	}
-	free_add(arena.pinned, size);
+	last = &arena.segments[arena.nr_segments++];
+	*last = (struct segment){ arena.pinned, size };
+	free_add(last->start, segment_room(last));
 	arena.pinned += size;
 	stat_set(arena_pinned, arena.pinned);
 	return true;
@@ -384,11 +423,67 @@ uint64_t arena_room(void)
 	return n;
 }
 
+uint64_t arena_spare(void)
+{
+	uint64_t n, taken;
+
+	lock_acquire(&arena_lock);
+	taken = arena.pinned + arena.lent + (arena.pinning ? ARENA_SEGMENT : 0);
+	n = taken < arena.capacity ? arena.capacity - taken : 0;
+	lock_release(&arena_lock);
+	return n;
+}
+
+/* Takes the last segment off the free list, if all of it is there. */
+static bool segment_take(const struct segment *s) REQUIRES(&arena_lock)
+{
+	for (struct extent **at = &arena.free; *at != NULL; at = &(*at)->next) {
+		struct extent *e = *at;
+
+		if (e->offset != s->start || e->size != segment_room(s))
+			continue;
+		*at = e->next;
+		free(e);
+		return true;
+	}
+	return false;
+}
+
+void arena_trim(void)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	lock_acquire(&arena_lock);
+	while (r == CUDA_SUCCESS && !arena.pinning && arena.nr_segments > 0) {
+		struct segment s = arena.segments[arena.nr_segments - 1];
+
+		if (!segment_take(&s))
+			break;
+		arena.pinning = true;
+		lock_release(&arena_lock);
+		r = real.cuMemHostUnregister(arena_ptr(s.start));
+		if (r == CUDA_SUCCESS)
+			madvise(arena_ptr(s.start), s.size, MADV_DONTNEED);
+		lock_acquire(&arena_lock);
+		arena.pinning = false;
+		if (r == CUDA_SUCCESS) {
+			arena.nr_segments--;
+			arena.pinned -= s.size;
+		} else {
+			free_add(s.start, segment_room(&s));
+		}
+		stat_set(arena_pinned, arena.pinned);
+		pthread_cond_broadcast(&arena_cond);
+	}
+	lock_release(&arena_lock);
+}
+
 void arena_stop(void)
 {
 	lock_acquire(&arena_lock);
-	for (uint64_t at = 0; at < arena.pinned; at += ARENA_SEGMENT)
-		real.cuMemHostUnregister(arena.base + at);
+	for (size_t i = 0; i < arena.nr_segments; i++)
+		real.cuMemHostUnregister(arena.base + arena.segments[i].start);
+	arena.nr_segments = 0;
 	arena.pinned = 0;
 	lock_release(&arena_lock);
 }

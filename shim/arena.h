@@ -51,6 +51,14 @@ uint64_t arena_live(void);
 /* What arena_alloc() could give in all; before the first spill an estimate. */
 uint64_t arena_room(void);
 
+/* What arena_lend() could give in all, once something has been spilled. */
+uint64_t arena_spare(void);
+/*
+ * Unpins what is not in use at the end, for a program that will not need it
+ * soon; it is pinned again on demand.
+ */
+void arena_trim(void);
+
 /* Unpins; at exit, or when the last context has gone. */
 void arena_stop(void);
 

@@ -3,7 +3,7 @@
  * The way out of residency: resident pages go to the arena, so that their
  * chunks can serve as pool slots or go back to the driver.  Rare: at the first
  * spill, when one launch needs a larger pool, when the program's own
- * allocations need room.
+ * allocations need room.  Pages of the host tier go the same way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "shim/api_table.h"
 #include "shim/arena.h"
 #include "shim/chunk.h"
+#include "shim/host.h"
 #include "shim/log.h"
 #include "shim/mover.h"
 #include "shim/section.h"
@@ -124,15 +125,15 @@ static CUresult victims_unmap(struct device *d, struct victims *v)
 	return r;
 }
 
-/* Of these pages all that may leave. */
+/* Of these pages all that are there and may leave. */
 static void victims_name(struct device *d, const uint32_t *pages, uint32_t n,
-	struct victims *v)
+	enum page_tier tier, struct victims *v)
 	REQUIRES(&d->pool_lock)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct page *p = &d->pages[pages[i]];
 
-		if (page_tier(d, pages[i]) != TIER_RESIDENT || p->fixed)
+		if (page_tier(d, pages[i]) != tier || p->fixed)
 			continue;
 		p->arena = arena_alloc(p->len);
 		if (p->arena == ARENA_NONE)
@@ -172,7 +173,11 @@ static void victim_left(struct device *d, uint32_t page, struct event *saved)
 	struct page *p = &d->pages[page];
 	struct alloc *a = alloc_of_word(d, device_word(d, page));
 
-	resident_remove(d, page);
+	if (p->host)
+		host_give(d, p->chunk);
+	else
+		resident_remove(d, page);
+	p->host = false;
 	p->chunk = CHUNK_NONE;
 	p->slot = SLOT_NONE;
 	p->state = PAGE_ABSENT;
@@ -270,8 +275,19 @@ uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
 
 	if (!demote_begin(d, n, &v))
 		return 0;
-	victims_name(d, pages, n, &v);
+	victims_name(d, pages, n, TIER_RESIDENT, &v);
 	return demote_run(d, &v, chunks);
+}
+
+uint32_t demote_host(struct device *d, const uint32_t *pages, uint32_t n,
+	uint32_t *was)
+{
+	struct victims v = { 0 };
+
+	if (!demote_begin(d, n, &v))
+		return 0;
+	victims_name(d, pages, n, TIER_HOST, &v);
+	return demote_run(d, &v, was);
 }
 
 /* ---- giving back ---- */

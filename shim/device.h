@@ -29,7 +29,7 @@ enum page_tier {
 	TIER_NONE = 0,		/* no allocation here */
 	TIER_RESIDENT = 1,	/* mapped to a chunk of its own */
 	TIER_STREAMED = 2,	/* passes through the pool */
-	TIER_HOST = 3,		/* mapped to host memory, for good */
+	TIER_HOST = 3,		/* mapped to host memory */
 };
 
 /*
@@ -91,7 +91,7 @@ struct page {
 	uint8_t state;		/* enum page_state */
 	bool defined;		/* something has been written here */
 	bool launched;		/* some launch has named it */
-	bool host;		/* in the host tier, until it is dropped */
+	bool host;		/* in the host tier */
 	bool fixed;		/* resident for good: others hold its address */
 	uint8_t uploaded;	/* atomic; the host has written here */
 	uint32_t unit;		/* of the schedule, or PAGE_NONE */

@@ -11,10 +11,16 @@
 
 #include "shim/api_table.h"
 #include "shim/arena.h"
+#include "shim/context.h"
 #include "shim/log.h"
 #include "shim/stats.h"
 
 #define PROBE_WORD 0x1b2d3f41u
+/*
+ * GPUs of this generation are said to reach such memory by copies only, and a
+ * kernel that tries would end the program's context.
+ */
+#define DOUBTFUL_MAJOR 12
 
 struct hosts {
 	CUmemAllocationProp prop;
@@ -32,33 +38,45 @@ static int attribute(const struct device *d, CUdevice_attribute which)
 		CUDA_SUCCESS ? value : 0;
 }
 
-/* A memset is a kernel, a copy is not: both must see the same bytes. */
-static CUresult use(struct device *d, CUdeviceptr p)
+/*
+ * A memset is a kernel, a copy is not: both must see the same bytes.  On a
+ * stream of ours, since the program may be capturing on its own.
+ */
+static CUresult use(struct device *d, struct context *c, CUdeviceptr p)
 {
 	uint32_t words[2] = { 0, 0 };
-	CUresult r = real.cuMemsetD32_v2(p, PROBE_WORD, d->page_size / 4);
+	CUresult r = real.cuMemsetD32Async(p, PROBE_WORD, d->page_size / 4,
+		c->copy), s;
 
 	if (r == CUDA_SUCCESS)
-		r = real.cuMemcpyDtoH_v2(words, p + d->page_size -
-			sizeof(words), sizeof(words));
+		r = real.cuMemcpyDtoHAsync_v2(words, p + d->page_size -
+			sizeof(words), sizeof(words), c->copy);
+	s = real.cuStreamSynchronize(c->copy);
+	if (r == CUDA_SUCCESS)
+		r = s;
 	if (r == CUDA_SUCCESS && (words[0] != PROBE_WORD ||
 	    words[1] != PROBE_WORD))
 		r = CUDA_ERROR_UNKNOWN;
 	return r;
 }
 
-/* Whether such memory can really be made, mapped and used. */
-static CUresult probe(struct device *d, const CUmemAllocationProp *prop)
+/* Whether such memory can really be made, mapped at `at`, and used. */
+static CUresult probe(struct device *d, CUdeviceptr at,
+	const CUmemAllocationProp *prop)
 {
+	struct context *c = context_current();
 	CUmemGenericAllocationHandle h = 0;
-	CUresult r = real.cuMemCreate(&h, d->page_size, prop, 0), u;
+	CUresult r, u;
 
+	if (c == NULL || !context_ready(c))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	r = real.cuMemCreate(&h, d->page_size, prop, 0);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = device_map(d, d->window, 1, &h);
+	r = device_map(d, at, 1, &h);
 	if (r == CUDA_SUCCESS) {
-		r = use(d, d->window);
-		u = device_unmap(d, d->window, 1);
+		r = use(d, c, at);
+		u = device_unmap(d, at, 1);
 		if (r == CUDA_SUCCESS)
 			r = u;
 	}
@@ -80,12 +98,24 @@ static void table_drop(const struct device *d, void *p, size_t size)
 		munmap(p, d->nr_pages * size);
 }
 
-const char *host_start(struct device *d)
+bool host_supported(const struct device *d)
+{
+	return attribute(d,
+		CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
+}
+
+bool host_doubtful(const struct device *d)
+{
+	return attribute(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) ==
+		DOUBTFUL_MAJOR;
+}
+
+const char *host_start(struct device *d, CUdeviceptr at)
 {
 	struct hosts *h;
 	size_t granularity = 0;
 
-	if (!attribute(d, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+	if (!host_supported(d))
 		return "the driver cannot map host memory there";
 	h = calloc(1, sizeof(*h));
 	if (h == NULL)
@@ -101,7 +131,7 @@ const char *host_start(struct device *d)
 		free(h);
 		return "host memory does not come in such chunks";
 	}
-	if (probe(d, &h->prop) != CUDA_SUCCESS) {
+	if (probe(d, at, &h->prop) != CUDA_SUCCESS) {
 		free(h);
 		return "host memory that was mapped there does not work";
 	}

@@ -12,11 +12,16 @@
 #include "shim/compiler.h"
 #include "shim/device.h"
 
+/* What the driver says about it; no lock. */
+bool host_supported(const struct device *d);
+/* Whether there are reports that it does not work all the same. */
+bool host_doubtful(const struct device *d);
 /*
- * Whether the device can do that; tried out before it holds any page.  NULL:
- * it can; or why not.  A context is current.
+ * Whether the device can do that; tried out at `at`, a page of address space
+ * that nothing is mapped to.  NULL: it can; or why not.  A context is current.
+ * Once for each device.
  */
-const char *host_start(struct device *d);
+const char *host_start(struct device *d, CUdeviceptr at);
 
 /* Up to `want` handles into out[]; returns how many.  After host_start(). */
 uint32_t host_take(struct device *d, uint32_t want, uint32_t *out)

@@ -267,7 +267,7 @@ static bool watched(struct issue *i, CUfunction f, CUstream s)
 	if (phase_watching_now())
 		phase_launch(d, f, s, &i->set, waits);
 	else if (schedule_active(d))
-		phase_turn(d, waits && !i->in_order);
+		phase_turn(d, s, waits && !i->in_order);
 	else if (waits)
 		phase_needed(d);
 	return waits;

@@ -246,5 +246,5 @@ void issue_units_end(struct issue *i)
 		context_know(NULL);
 	}
 	if (i->entered)
-		phase_turn(d, false);
+		phase_turn(d, i->set.stream, false);
 }

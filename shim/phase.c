@@ -2,7 +2,8 @@
 /*
  * From watching to a plan and back.  Each device's record is guarded by its
  * lock (LOCK_PHASE); `busy` keeps others out while a thread moves memory
- * without it.  The planner's work is in phase_plan.c.
+ * without it.  The planner's work is in phase_plan.c, what may come after it in
+ * phase_trial.c.
  */
 #include "shim/phase.h"
 
@@ -16,36 +17,12 @@
 #include "shim/schedule.h"
 #include "shim/stats.h"
 #include "shim/tenancy.h"
-#include "shim/timing.h"
 #include "shim/trace.h"
 
 /* How long an iteration may be held up for its plan. */
 #define PLAN_WAIT_NS 500000000ull
 /* Layers smaller than this are not worth a copy of their own. */
 #define LEAST_LAYER (4u << 20)
-#define NAMED 256u
-
-struct phase {
-	struct device *device;
-	struct lock lock;
-	enum phase_id id;
-	bool busy;			/* a thread is moving memory */
-	struct observer *observer;	/* owned */
-	struct timing *timing;		/* owned */
-	struct plan_order *order;	/* owned by the planner until it is done */
-	struct gauge gauge;
-	uint32_t generation;		/* of the period that is profiled */
-	uint32_t step;			/* of the launch under way */
-	struct file_plan *file;		/* owned; being looked for, or NULL */
-	bool file_asked;		/* `file` has been opened, if it can */
-	bool profiled;			/* a complete profile has been made */
-	CUfunction named[NAMED];	/* functions whose names are known */
-	/* Under a plan. */
-	uint64_t iterations;		/* seen by phase_turn() */
-	uint64_t on_demand;		/* launches in this iteration */
-	uint32_t bad;			/* iterations in a row with any */
-	uint32_t patience;		/* of those, before it is watched anew */
-};
 
 uint32_t phase_watching;
 
@@ -57,10 +34,10 @@ const char *phase_name(enum phase_id p)
 static bool watches(enum phase_id id)
 {
 	return id == PHASE_DISCOVERY || id == PHASE_PROFILING ||
-		id == PHASE_PLANNING;
+		id == PHASE_PLANNING || id == PHASE_TRIAL;
 }
 
-static void set_phase(struct phase *p, enum phase_id id) REQUIRES(&p->lock)
+void phase_set(struct phase *p, enum phase_id id)
 {
 	if (watches(id) && !watches(p->id))
 		__atomic_fetch_add(&phase_watching, 1, __ATOMIC_SEQ_CST);
@@ -174,13 +151,14 @@ void phase_start(void)
 	(void)plans();
 }
 
-static void watch(struct phase *p) REQUIRES(&p->lock)
+void phase_watch(struct phase *p)
 {
 	observe_reset(p->observer);
 	p->step = OBSERVE_NONE;
 	p->bad = 0;
 	p->iterations = p->on_demand = 0;
-	set_phase(p, PHASE_DISCOVERY);
+	trial_drop(p);
+	phase_set(p, PHASE_DISCOVERY);
 }
 
 void phase_allocated(struct device *d)
@@ -194,7 +172,7 @@ void phase_allocated(struct device *d)
 		return;
 	lock_acquire(&p->lock);
 	if (p->id == PHASE_IDLE && !p->profiled)
-		watch(p);
+		phase_watch(p);
 	lock_release(&p->lock);
 }
 
@@ -216,11 +194,11 @@ static uint32_t weights_of(const struct device *d, const struct page_set *set,
 			continue;
 		}
 		if (n == max) {
-			max = max * 2 + 16;
-			grown = realloc(list, max * sizeof(*list));
+			grown = realloc(list, (max * 2 + 16) * sizeof(*list));
 			if (grown == NULL)
-				break;
+				continue;	/* seen without it */
 			list = grown;
+			max = max * 2 + 16;
 		}
 		list[n++] = (struct page_range){ page, 1 };
 	}
@@ -231,7 +209,7 @@ static uint32_t weights_of(const struct device *d, const struct page_set *set,
 /* A name for people; asked for once per function. */
 static const char *name_of(struct phase *p, CUfunction f)
 {
-	CUfunction *seen = &p->named[((uintptr_t)f >> 4) % NAMED];
+	CUfunction *seen = &p->named[((uintptr_t)f >> 4) % PHASE_NAMED];
 	const char *name = NULL;
 
 	if (*seen == f)
@@ -398,7 +376,7 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 		log_once(LOG_WARN, "the link cannot be measured (%s): data is "
 			"moved on demand", api_result_name(r));
 		order_destroy(o);
-		set_phase(p, PHASE_ON_DEMAND);
+		phase_set(p, PHASE_ON_DEMAND);
 		return;
 	}
 	o->gauge = p->gauge;
@@ -409,7 +387,7 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	}
 	p->order = o;
 	p->profiled = true;
-	set_phase(p, PHASE_PLANNING);
+	phase_set(p, PHASE_PLANNING);
 }
 
 static void say_plan(const struct plan_order *o)
@@ -432,9 +410,10 @@ static void say_plan(const struct plan_order *o)
 }
 
 /* Puts a finished plan into force; the lock is free meanwhile. */
-static void install(struct phase *p, struct context *c) REQUIRES(&p->lock)
+void phase_install(struct phase *p, struct context *c)
 {
 	struct plan_order *o = p->order;
+	bool wanted = false;
 	CUresult r;
 
 	o->schedule->compute_ns = (uint64_t)(o->times.compute_ms * 1e6);
@@ -451,18 +430,22 @@ static void install(struct phase *p, struct context *c) REQUIRES(&p->lock)
 		trace_plan(p->device->ordinal, o->profile.layers,
 			o->profile.nr_layers);
 		o->schedule = NULL;	/* the device's now */
+		wanted = trial_wanted(p, o);
 		p->iterations = p->on_demand = 0;
 		p->bad = 0;
-		set_phase(p, conf.guard == GUARD_FAST ||
+		phase_set(p, conf.guard == GUARD_FAST ||
 			(conf.guard == GUARD_AUTO && conf.verify_iters == 0) ?
 			PHASE_FAST : PHASE_CAREFUL);
 	} else {
 		log_once(LOG_WARN, "a plan could not be put into force: %s",
 			api_result_name(r));
-		set_phase(p, PHASE_ON_DEMAND);
+		phase_set(p, PHASE_ON_DEMAND);
 	}
-	order_destroy(o);
 	p->order = NULL;
+	if (wanted)
+		trial_prepare(p, o);
+	else
+		order_destroy(o);
 }
 
 /* The planner may be done. */
@@ -477,16 +460,16 @@ static void order_check(struct phase *p, struct context *c, bool boundary)
 	if (observe_generation(p->observer) != p->generation) {
 		order_destroy(o);
 		p->order = NULL;
-		set_phase(p, PHASE_DISCOVERY);
+		phase_set(p, PHASE_DISCOVERY);
 	} else if (o->status != PLAN_OK || o->schedule == NULL) {
 		if (o->status != PLAN_OK)
 			log_once(LOG_WARN, "no plan, data is moved on demand: "
 				"%s", o->message);
-		set_phase(p, o->profile_only ? PHASE_IDLE : PHASE_ON_DEMAND);
+		phase_set(p, o->profile_only ? PHASE_IDLE : PHASE_ON_DEMAND);
 		order_destroy(o);
 		p->order = NULL;
 	} else {
-		install(p, c);
+		phase_install(p, c);
 	}
 }
 
@@ -515,9 +498,9 @@ static void try_file(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	p->file = NULL;
 	if (m == FILE_MATCHES && o->schedule != NULL) {
 		p->order = o;
-		install(p, c);
+		phase_install(p, c);
 		if (!schedule_active(p->device))
-			watch(p);
+			phase_watch(p);
 	} else {
 		order_destroy(o);
 	}
@@ -531,9 +514,11 @@ void phase_needed(struct device *d)
 		return;
 	lock_acquire(&p->lock);
 	if (p->id == PHASE_IDLE) {
-		watch(p);
+		phase_watch(p);
 		if (!p->file_asked)
 			try_file(p, context_current());
+	} else if (p->id == PHASE_IN_PLACE && !p->busy) {
+		trial_leave(p);
 	}
 	lock_release(&p->lock);
 }
@@ -549,16 +534,16 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 	if (state == OBSERVE_APERIODIC) {
 		log_info("the program's launches do not repeat: data is moved "
 			"on demand");
-		set_phase(p, PHASE_ON_DEMAND);
+		phase_set(p, PHASE_ON_DEMAND);
 		return;
 	}
 	if (p->id == PHASE_PROFILING &&
 	    p->generation != observe_generation(p->observer))
-		set_phase(p, PHASE_DISCOVERY);
+		phase_set(p, PHASE_DISCOVERY);
 	if (p->id == PHASE_DISCOVERY && state != OBSERVE_SEARCHING &&
 	    n >= conf.discovery_iters) {
 		p->generation = observe_generation(p->observer);
-		set_phase(p, PHASE_PROFILING);
+		phase_set(p, PHASE_PROFILING);
 	}
 	/* What follows copies; on a launch of another device it has to wait. */
 	if (c == NULL || c->ordinal != p->device->ordinal)
@@ -586,7 +571,10 @@ void phase_launch(struct device *d, CUfunction f, CUstream s,
 	lock_acquire(&p->lock);
 	if (waits && (p->file != NULL || !p->file_asked) && watches(p->id))
 		try_file(p, c);
-	if (watches(p->id) && !p->busy) {
+	if (p->id == PHASE_TRIAL) {
+		if (!p->busy && c != NULL && c->ordinal == d->ordinal)
+			trial_launch(p, c, s, waits);
+	} else if (watches(p->id) && !p->busy) {
 		before = observe_iterations(p->observer);
 		step = observe_launch(p->observer, (uint64_t)(uintptr_t)f,
 			name_of(p, f), weights, n);
@@ -633,7 +621,7 @@ static void make_fast(struct phase *p) REQUIRES(&p->lock)
 	if (r != CUDA_SUCCESS)
 		log_once(LOG_WARN, "memory cannot stay mapped (%s): the plan "
 			"goes on carefully", api_result_name(r));
-	set_phase(p, PHASE_FAST);
+	phase_set(p, PHASE_FAST);
 }
 
 static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
@@ -645,10 +633,10 @@ static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
 	p->busy = false;
 	if (p->patience < 1024)
 		p->patience *= 2;
-	watch(p);
+	phase_watch(p);
 }
 
-void phase_turn(struct device *d, bool on_demand)
+void phase_turn(struct device *d, CUstream s, bool on_demand)
 {
 	struct phase *p = phase_of(d);
 	uint64_t n;
@@ -660,7 +648,7 @@ void phase_turn(struct device *d, bool on_demand)
 		n = schedule_iterations(d);
 		p->on_demand += on_demand;
 		if (!schedule_active(d)) {
-			watch(p);
+			phase_watch(p);
 		} else if (n > p->iterations) {
 			/* The first two fetch what is to stay. */
 			p->bad = n > 2 && p->on_demand > 0 ? p->bad + 1 : 0;
@@ -669,6 +657,8 @@ void phase_turn(struct device *d, bool on_demand)
 			if (p->id == PHASE_CAREFUL && conf.guard ==
 			    GUARD_AUTO && n >= conf.verify_iters)
 				make_fast(p);
+			else if (p->id == PHASE_FAST && p->bad == 0 && n > 2)
+				trial_turn(p, s);
 			if (p->bad >= p->patience)
 				watch_anew(p, "the program goes another way");
 		} else if (p->on_demand > 4096ull * p->patience) {

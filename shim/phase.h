@@ -24,6 +24,8 @@ enum phase_id {
 	PHASE_CAREFUL,
 	PHASE_FAST,
 	PHASE_ON_DEMAND,	/* no plan: by the user's wish, or no period */
+	PHASE_TRIAL,		/* what it is like in place is being measured */
+	PHASE_IN_PLACE,		/* kernels read host memory: faster than a plan */
 };
 
 const char *phase_name(enum phase_id p);
@@ -61,10 +63,10 @@ void phase_launch(struct device *d, CUfunction f, CUstream s,
 void phase_wait_ends(struct device *d, CUstream s);
 
 /*
- * Under a plan: a unit's turn began, or a launch had to be served on demand.  No
- * section open, no lock held.
+ * Under a plan: a unit's turn began with a launch on s, or one had to be served
+ * on demand.  No section open, no lock held.
  */
-void phase_turn(struct device *d, bool on_demand);
+void phase_turn(struct device *d, CUstream s, bool on_demand);
 
 /* At exit: the planning thread ends. */
 void phase_stop(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What phase.c (the program's threads) and phase_plan.c (the planning thread)
- * share.
+ * What phase.c and phase_trial.c (the program's threads) and phase_plan.c (the
+ * planning thread) share.
  */
 #ifndef BALLAST_PHASE_INT_H
 #define BALLAST_PHASE_INT_H
@@ -11,7 +11,10 @@
 #include "shim/gauge.h"
 #include "shim/observe.h"
 #include "shim/phase.h"
+#include "shim/timing.h"
 #include "shim/unit.h"
+
+#define PHASE_NAMED 256u
 
 /* One order for the planner, and what came of it. */
 struct plan_order {
@@ -39,14 +42,91 @@ struct plan_order {
 	const struct plan_strategy *strategy;
 	struct plan_params params;
 	uint64_t budget_used;
+	double in_place_ms;		/* period without moving; an estimate */
 	struct timeline_times times;	/* of the steady state; 0: not known */
 	bool from_file;			/* plan_in's */
 	bool done;			/* guarded by phase_plan.c's lock */
 };
 
+/*
+ * A plan that cannot hide its copies, against data that stays in host memory
+ * and is read there: that is tried out, and kept where it is faster.
+ */
+struct trial {
+	enum {
+		TRIAL_NONE,
+		TRIAL_WANTED,		/* the plan's iterations are timed */
+		TRIAL_ON,		/* in place; those are timed */
+	} state;
+	struct plan_order *kept;	/* owned; to go back to its plan */
+	struct timing *laps;		/* owned; made for the first one */
+	uint32_t lap;			/* number of the next mark */
+	uint32_t first;			/* the first lap that counts */
+	uint32_t nr;			/* laps that have counted */
+	double sum_ms;
+	double plan_ms;			/* of an iteration by the plan */
+	uint64_t at;			/* launches at the last mark */
+	uint64_t since;			/* and at the first of the plan's */
+	uint64_t each;			/* launches in an iteration */
+	uint32_t tried;			/* times on this device */
+};
+
+/* What a device is at; guarded by its lock (LOCK_PHASE). */
+struct phase {
+	struct device *device;
+	struct lock lock;
+	enum phase_id id;
+	bool busy;			/* a thread is moving memory */
+	struct observer *observer;	/* owned */
+	struct timing *timing;		/* owned */
+	struct plan_order *order;	/* owned by the planner until it is done */
+	struct gauge gauge;
+	uint32_t generation;		/* of the period that is profiled */
+	uint32_t step;			/* of the launch under way */
+	struct file_plan *file;		/* owned; being looked for, or NULL */
+	bool file_asked;		/* `file` has been opened, if it can */
+	bool profiled;			/* a complete profile has been made */
+	CUfunction named[PHASE_NAMED];	/* functions whose names are known */
+	/* Under a plan. */
+	uint64_t iterations;		/* seen by phase_turn() */
+	uint64_t on_demand;		/* launches in this iteration */
+	uint32_t bad;			/* iterations in a row with any */
+	uint32_t patience;		/* of those, before it is watched anew */
+	struct trial trial;
+};
+
+/* ---- phase.c, for phase_trial.c ---- */
+
+void phase_set(struct phase *p, enum phase_id id) REQUIRES(&p->lock);
+/* Begins anew. */
+void phase_watch(struct phase *p) REQUIRES(&p->lock);
+/* Puts p->order into force, which ends it; the lock is free meanwhile. */
+void phase_install(struct phase *p, struct context *c) REQUIRES(&p->lock);
+
+/* ---- phase_trial.c ---- */
+
+/* Whether an order whose plan is about to begin is kept, for a trial. */
+bool trial_wanted(struct phase *p, const struct plan_order *o)
+	REQUIRES(&p->lock);
+/* Its plan is in force: the trial has the order from here on. */
+void trial_prepare(struct phase *p, struct plan_order *o) REQUIRES(&p->lock);
+/* An iteration begins by the fast plan, with a launch on s. */
+void trial_turn(struct phase *p, CUstream s) REQUIRES(&p->lock);
+/* In place: a launch on s; waits: something is swapped again. */
+void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
+	REQUIRES(&p->lock);
+/* Whatever it was at is over; the plan may go on. */
+void trial_drop(struct phase *p) REQUIRES(&p->lock);
+/* From data in place back to swapping, and watching. */
+void trial_leave(struct phase *p) REQUIRES(&p->lock);
+
+/* ---- phase_plan.c ---- */
+
 void order_destroy(struct plan_order *o);	/* NULL is fine */
 /* Fills in times, bound and bytes of a result, whichever strategy made it. */
 void order_judge(struct plan_order *o);
+/* Makes o->schedule anew from the result. */
+enum plan_status order_convert(struct plan_order *o) WARN_UNUSED;
 /* Plans; on the planning thread, without any lock. */
 void order_run(struct plan_order *o);
 

@@ -37,27 +37,46 @@ void order_destroy(struct plan_order *o)
 
 /* ---- planning ---- */
 
-static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
+static struct memory_stats stats_of(const struct plan_order *o)
 {
-	const struct plan_strategy *s = file_strategy(&o->params, o->message);
-	struct memory_stats stats = {
+	return (struct memory_stats){
 		.points = o->gauge.points,
 		.nr = o->gauge.nr,
 	};
-	struct plan_input in = {
+}
+
+static struct plan_input input_of(const struct plan_order *o,
+	const struct memory_stats *stats)
+{
+	return (struct plan_input){
 		.layers = o->profile.layers,
 		.nr_layers = o->profile.nr_layers,
-		.memory_stats = &stats,
-		.max_gpu_mem_bytes = budget,
+		.memory_stats = stats,
+		.max_gpu_mem_bytes = o->budget_used,
 	};
+}
+
+enum plan_status order_convert(struct plan_order *o)
+{
+	struct memory_stats stats = stats_of(o);
+	struct plan_input in = input_of(o, &stats);
 	struct convert c = {
 		.result = &o->result,
 		.in = &in,
 		.tensors = o->profile.tensors,
 		.nr_tensors = o->profile.nr_tensors,
 		.page_bytes = o->page_bytes,
-		.budget = budget,
+		.budget = o->budget_used,
 	};
+
+	return convert_plan(&c, &o->schedule);
+}
+
+static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
+{
+	const struct plan_strategy *s = file_strategy(&o->params, o->message);
+	struct memory_stats stats = stats_of(o);
+	struct plan_input in;
 	enum plan_status status;
 
 	if (s == NULL)
@@ -70,12 +89,13 @@ static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
 		o->params.release_ms = o->release_ms;
 	o->strategy = s;
 	o->budget_used = budget;
+	in = input_of(o, &stats);
 	memset(&o->result, 0, sizeof(o->result));
 	status = plan_compute(s, &in, &o->params, o->arena, &o->result);
 	if (status == PLAN_OK && o->result.over_budget)
 		status = PLAN_INFEASIBLE;
 	if (status == PLAN_OK)
-		status = convert_plan(&c, &o->schedule);
+		status = order_convert(o);
 	if (status != PLAN_OK)
 		snprintf(o->message, sizeof(o->message), "%s",
 			o->result.message[0] != '\0' ? o->result.message :
@@ -83,18 +103,40 @@ static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
 	return status;
 }
 
+/*
+ * An iteration whose kernels read over the link what does not fit: each layer
+ * takes as long as its computing or its bytes, whichever is longer.  What a
+ * kernel reads twice it waits for twice; so this is a guess.
+ */
+static double in_place_ms(const struct plan_order *o)
+{
+	const struct transfer_time *last;
+	double bytes = 0, all = 0, ms = 0, rest, link;
+
+	if (o->gauge.nr == 0)
+		return 0;
+	last = &o->gauge.points[o->gauge.nr - 1];
+	for (uint32_t i = 0; i < o->profile.nr_tensors; i++)
+		all += (double)o->profile.tensors[i].nr *
+			(double)o->page_bytes;
+	rest = all > (double)o->budget_used ?
+		1 - (double)o->budget_used / all : 0;
+	for (uint32_t i = 0; i < o->profile.nr_layers; i++) {
+		const struct layer_statistics *l = &o->profile.layers[i];
+
+		bytes = 0;
+		for (uint32_t k = 0; k < l->nr; k++)
+			bytes += (double)l->tensors[k].size_bytes;
+		link = rest * bytes * last->ms / (double)last->bytes;
+		ms += link > l->duration_ms ? link : l->duration_ms;
+	}
+	return ms;
+}
+
 void order_judge(struct plan_order *o)
 {
-	struct memory_stats stats = {
-		.points = o->gauge.points,
-		.nr = o->gauge.nr,
-	};
-	struct plan_input in = {
-		.layers = o->profile.layers,
-		.nr_layers = o->profile.nr_layers,
-		.memory_stats = &stats,
-		.max_gpu_mem_bytes = o->budget_used,
-	};
+	struct memory_stats stats = stats_of(o);
+	struct plan_input in = input_of(o, &stats);
 	struct timeline_options opt = { .wrap = true,
 		.release_ms = o->params.release_ms };
 	struct bound_model m;
@@ -102,6 +144,7 @@ void order_judge(struct plan_order *o)
 	double pool;
 
 	o->streamed_bytes = plan_offloaded_bytes(&o->result);
+	o->in_place_ms = in_place_ms(o);
 	if (timeline_link_of(&in, o->arena, &opt.link) != PLAN_OK ||
 	    timeline_of_result(&o->result, &in, &opt, o->arena, &line) !=
 	    PLAN_OK || plan_timeline(&line, false, o->arena, &o->times) !=

@@ -91,7 +91,7 @@ static const struct layout layout_zero_copy = {
 
 static const struct layout *zero_copy(struct device *d)
 {
-	const char *why = host_start(d);
+	const char *why = host_start(d, d->window);
 
 	if (why == NULL)
 		return &layout_zero_copy;

@@ -28,7 +28,7 @@ const char *stats_phase_name(uint64_t phase)
 {
 	static const char *const names[] = {
 		"idle", "discovery", "profiling", "planning", "careful", "fast",
-		"on demand",
+		"on demand", "trial", "in place",
 	};
 
 	return phase < sizeof(names) / sizeof(*names) ? names[phase] : "?";

@@ -206,5 +206,11 @@ uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 /* The same for the residents among these n pages. */
 uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
 	uint32_t *chunks) REQUIRES(&d->pool_lock);
+/*
+ * The same for those of the host tier, whose memory there is given back; was:
+ * room for n numbers.
+ */
+uint32_t demote_host(struct device *d, const uint32_t *pages, uint32_t n,
+	uint32_t *was) REQUIRES(&d->pool_lock);
 
 #endif

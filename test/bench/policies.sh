@@ -35,14 +35,14 @@ soft="SOFTCUDA_RACE=0 SOFTCUDA_LANE_GIPS=${GIPS:-40}"
 workloads()
 {
 	cat <<-'END'
-	decoder|2M|decoder --layers 3 --tokens|18|10
-	layers|2M|layers --rounds|14|10
-	loop|2M|loop --acts 1M --iters|16|12
-	loop_heavy|2M|loop --work 3 --acts 1M --iters|16|12
-	loop_sizes|2M|loop --sizes 3 --layers 6 --acts 1M --iters|16|12
-	loop_tied|2M|loop --tied --acts 1M --iters|16|12
-	loop_phases|2M|loop --phases 4 --acts 1M --iters|24|12
-	loop_backward|2M|loop --backward --acts 1M --iters|16|12
+	decoder|2M|decoder --layers 3 --tokens|28|10
+	layers|2M|layers --rounds|24|10
+	loop|2M|loop --acts 1M --iters|28|12
+	loop_heavy|2M|loop --work 3 --acts 1M --iters|28|12
+	loop_sizes|2M|loop --sizes 3 --layers 6 --acts 1M --iters|28|12
+	loop_tied|2M|loop --tied --acts 1M --iters|28|12
+	loop_phases|2M|loop --phases 4 --acts 1M --iters|36|12
+	loop_backward|2M|loop --backward --acts 1M --iters|28|12
 	END
 }
 

@@ -189,6 +189,9 @@ if grep '^ballast\[[0-9:]*\] E: ' "$tmp/log" |
 fi
 [ -z "$refusal" ] || grep -q "E: $refusal" "$tmp/log" ||
 	fail "Ballast did not say \"$refusal\""
+says=$(echo ",$flags," | sed -n 's/.*,says=\([^,]*\),.*/\1/p')
+[ -z "$says" ] || grep -qF -- "$says" "$tmp/log" ||
+	fail "Ballast did not say \"$says\""
 if has swap; then
 	h2d=$(counter h2d_bytes)
 	[ "${h2d:-0}" -gt "${plain_h2d:-0}" ] ||

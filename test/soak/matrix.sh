@@ -56,6 +56,22 @@ expect()
 	[ "$wanted" -eq 0 ] || [ "$wanted" -eq 77 ]
 }
 
+# How much threads need depends on who comes first (a driver's memory for code
+# is taken with the first launch, and not ours any more): what is enough must
+# be so three times, and there is one unit more.
+case_threads()
+{
+	case $program in *thread*|mtstreams*) return 0 ;; esac
+	return 1
+}
+
+# enough MIB SETTING...
+enough()
+{
+	run "$@" || return 1
+	! case_threads || { run "$@" && run "$@"; }
+}
+
 # smallest GRANULARITY MIN_ALLOC: KiB in $least
 smallest()
 {
@@ -68,7 +84,7 @@ smallest()
 	[ "$1" = 64K ] || unit=2048
 	lo=0
 	hi=$((most * 1024 / unit))
-	if ! run $((hi * unit)) SOFTCUDA_GRANULARITY="$1" \
+	if ! enough $((hi * unit)) SOFTCUDA_GRANULARITY="$1" \
 			BALLAST_MIN_ALLOC="$2"; then
 		say "on $most MiB (granularity $1, min_alloc $2)"
 		least=0
@@ -76,13 +92,14 @@ smallest()
 	fi
 	while [ $((hi - lo)) -gt 1 ]; do
 		mid=$(((lo + hi) / 2))
-		if run $((mid * unit)) SOFTCUDA_GRANULARITY="$1" \
+		if enough $((mid * unit)) SOFTCUDA_GRANULARITY="$1" \
 				BALLAST_MIN_ALLOC="$2"; then
 			hi=$mid
 		else
 			lo=$mid
 		fi
 	done
+	! case_threads || hi=$((hi + 1))
 	least=$((hi * unit))
 	echo $least >"$file.new$$" && mv "$file.new$$" "$file"
 }

@@ -39,6 +39,10 @@ export ASAN_OPTIONS=detect_leaks=0:exitcode=99
 export UBSAN_OPTIONS=exitcode=99 TSAN_OPTIONS=exitcode=99
 
 status=0
+# More settings of a program; how many times STEP it is that its failures are
+# apart.
+settings=
+stride=1
 
 # sweep NAME MEMORY ARENA PROGRAM ARGS: codes 2 (memory) and 999 (unknown) for
 # driver calls, then allocations
@@ -66,9 +70,9 @@ sweep()
 			SOFTCUDA_STRICT=1 BALLAST_MIN_ALLOC=64K \
 			BALLAST_ARENA=$arena BALLAST_LOG_LEVEL=debug \
 			BALLAST_WAIT_MS=60000 BALLAST_STATS=false \
-			"$abs/soak/sweep" -n "$name" -j "$JOBS" -d "$tmp/$name.$code" \
+			env $settings "$abs/soak/sweep" -n "$name" -j "$JOBS" -d "$tmp/$name.$code" \
 			-p "$rt$abs/soak/failalloc.so:$abs/libballast.so" \
-			-w "$tmp/want" -s "$step" -f "$first" $c \
+			-w "$tmp/want" -s $((step * stride)) -f "$first" $c \
 			"$abs/e2e/$program" "$@" || status=1
 	done
 }
@@ -81,4 +85,8 @@ sweep reuse 768K 2M reuse --steps 40 --live 1M --no-fill
 sweep spill 512K 2M spill --base 256K --hot 192K --rounds 2 --steps 4 --pieces 2
 sweep threads 768K 2M mtstreams --threads 1 --mats 4 --bytes 128K --shared 3 \
 	--rounds 2
+# A plan, then data in place, then other data; many calls are alike.
+settings="SOFTCUDA_HOST_VMM=1 SOFTCUDA_LANE_GIPS=40 BALLAST_GPU_BUDGET=512K"
+stride=9
+sweep in_place 1G 8M loop --layers 3 --bytes 256K --acts 64K --iters 26 --free 23
 exit $status

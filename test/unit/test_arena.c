@@ -26,9 +26,15 @@ static CUresult fake_register(void *p, size_t size, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
+static uint64_t unregistered[16];
+static int nr_unregistered;
+
 static CUresult fake_unregister(void *p)
 {
 	nr_registered--;
+	if (nr_unregistered < 16)
+		unregistered[nr_unregistered++] =
+			(uint64_t)((uint8_t *)p - (uint8_t *)arena_ptr(0));
 	return CUDA_SUCCESS;
 }
 
@@ -184,6 +190,64 @@ START_TEST(test_address_space)
 }
 END_TEST
 
+/* What is free at the end is unpinned, and pinned again when it is needed. */
+START_TEST(test_trim)
+{
+	uint64_t a, b;
+
+	arena_trim();
+	a = arena_alloc(MIB);
+	arena_reserve(199 * MIB);
+	b = arena_alloc(ARENA_SEGMENT);
+	ck_assert_int_eq(nr_registered, 4);
+	arena_trim();
+	ck_assert_int_eq(nr_registered, 2);
+	ck_assert_uint_eq(arena_spare(), 200 * MIB - 2 * ARENA_SEGMENT);
+	arena_free(a, MIB);
+	arena_trim();
+	ck_assert_int_eq(nr_registered, 2);
+	arena_free(b, ARENA_SEGMENT);
+	arena_trim();
+	ck_assert_int_eq(nr_registered, 0);
+	ck_assert_uint_eq(arena_spare(), 200 * MIB);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(arena_alloc(ARENA_SEGMENT),
+			(uint64_t)i * ARENA_SEGMENT);
+	ck_assert_uint_eq(arena_alloc(8 * MIB), 3 * ARENA_SEGMENT);
+	ck_assert_uint_eq(arena_alloc(1), ARENA_NONE);
+}
+END_TEST
+
+/*
+ * Others take some of the capacity, so that a segment ends between two borders:
+ * what lies on both sides of its end never touches.
+ */
+START_TEST(test_short_segment)
+{
+	uint64_t before = 0, offset, n = 0;
+
+	ck_assert(arena_lend(100 * MIB));
+	ck_assert(arena_alloc(ARENA_SEGMENT) == 0);
+	arena_reserve(ARENA_SEGMENT);
+	ck_assert_uint_eq(registered, 100 * MIB);
+	arena_return(100 * MIB);
+	arena_reserve(200 * MIB);
+	ck_assert_uint_eq(registered, 200 * MIB);
+	while ((offset = arena_alloc(ARENA_ALIGN)) != ARENA_NONE) {
+		ck_assert(offset + ARENA_ALIGN <= 100 * MIB ||
+			offset >= 100 * MIB);
+		ck_assert(n++ == 0 || offset != 100 * MIB ||
+			before + ARENA_ALIGN < offset);
+		before = offset;
+	}
+	ck_assert_uint_eq(n, (136 * MIB - ARENA_ALIGN) / ARENA_ALIGN);
+	arena_stop();
+	ck_assert_int_eq(nr_registered, 0);
+	ck_assert_int_eq(nr_unregistered, 5);
+	ck_assert_uint_eq(unregistered[2], 100 * MIB);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("arena");
@@ -196,6 +260,8 @@ int main(void)
 	tcase_add_test(t, test_limits);
 	tcase_add_test(t, test_refusal);
 	tcase_add_test(t, test_none);
+	tcase_add_test(t, test_trim);
+	tcase_add_test(t, test_short_segment);
 	tcase_add_test(t, test_auto);
 	tcase_add_test(t, test_more_than_memory);
 	tcase_add_test(t, test_address_space);

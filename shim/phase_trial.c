@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether data is better read where it is.  A plan with room for little more
+ * than the layer at work copies and computes in turn; kernels that read host
+ * memory do both at once.  How fast they are only a trial can tell: so many
+ * iterations of the plan are timed, then as many in place, and the faster way
+ * is kept.  Called by phase.c, whose lock guards all of it.
+ */
+#include <string.h>
+
+#include "shim/arena.h"
+#include "shim/conf.h"
+#include "shim/in_place.h"
+#include "shim/log.h"
+#include "shim/phase_int.h"
+#include "shim/schedule.h"
+#include "shim/stats.h"
+
+/* Laps that are timed on either side, after one that is not. */
+#define LAPS 3
+/* Each costs a copy of all that is streamed, there and back. */
+#define TRIES 3
+/* What it must promise, and then keep. */
+#define PROMISE 0.97
+#define GAIN 0.99
+/* So much slower is not looked at for long. */
+#define HOPELESS 1.5
+
+bool trial_wanted(struct phase *p, const struct plan_order *o)
+{
+	/* Who names a plan or a strategy wants that. */
+	return conf.in_place == IN_PLACE_AUTO && p->trial.tried < TRIES &&
+		!o->from_file && strcmp(o->strategy->name, "optimal") == 0 &&
+		conf.guard != GUARD_CAREFUL && o->in_place_ms > 0 &&
+		o->in_place_ms < PROMISE * o->predicted_ms &&
+		in_place_possible(p->device);
+}
+
+void trial_drop(struct phase *p)
+{
+	order_destroy(p->trial.kept);
+	p->trial.kept = NULL;
+	p->trial.state = TRIAL_NONE;
+}
+
+static unsigned long long microseconds(double ms)
+{
+	return (unsigned long long)(ms * 1000);
+}
+
+static void laps_begin(struct trial *t)
+{
+	uint32_t step;
+	double ms;
+
+	/* What is still out counts for nobody. */
+	timing_pause(t->laps);
+	while (timing_take(t->laps, &step, &ms))
+		;
+	t->first = t->lap + 1;
+	t->nr = 0;
+	t->sum_ms = 0;
+	t->at = 0;
+}
+
+void trial_prepare(struct phase *p, struct plan_order *o)
+{
+	struct trial *t = &p->trial;
+
+	trial_drop(p);
+	if (t->laps == NULL)
+		t->laps = timing_create();
+	if (t->laps == NULL) {
+		order_destroy(o);
+		return;
+	}
+	t->kept = o;
+	t->state = TRIAL_WANTED;
+	laps_begin(t);
+}
+
+/* An iteration ends and the next begins; which have come in counts. */
+static void lap(struct trial *t, struct context *c, CUstream s)
+{
+	uint32_t step;
+	double ms;
+
+	t->at = stat_get(launches);
+	if (t->lap == t->first)
+		t->since = t->at;
+	if (t->lap == t->first + LAPS)
+		t->each = (t->at - t->since) / LAPS;
+	timing_mark(t->laps, c, s, t->lap++);
+	while (timing_take(t->laps, &step, &ms)) {
+		if (step < t->first || ms <= 0)
+			continue;
+		t->nr++;
+		t->sum_ms += ms;
+	}
+}
+
+/* ---- from the plan to the trial, and back ---- */
+
+/* The plan again; data may still be in place where it could not go back. */
+static void go_back(struct phase *p, struct context *c) REQUIRES(&p->lock)
+{
+	struct plan_order *o = p->trial.kept;
+	bool all;
+
+	p->trial.kept = NULL;
+	p->trial.state = TRIAL_NONE;
+	p->busy = true;
+	lock_release(&p->lock);
+	all = in_place_leave(p->device);
+	if (all && order_convert(o) != PLAN_OK)
+		all = false;
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (!all) {
+		order_destroy(o);
+		phase_watch(p);
+		return;
+	}
+	p->order = o;
+	phase_install(p, c);
+	/* Something has changed meanwhile. */
+	if (!schedule_active(p->device))
+		phase_watch(p);
+}
+
+static void begin(struct phase *p, struct context *c) REQUIRES(&p->lock)
+{
+	struct trial *t = &p->trial;
+	CUresult r;
+
+	t->plan_ms = t->sum_ms / t->nr;
+	t->tried++;
+	p->busy = true;
+	lock_release(&p->lock);
+	schedule_end(p->device, NULL);
+	r = in_place_enter(p->device, c);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (r != CUDA_SUCCESS) {
+		t->tried = TRIES;
+		go_back(p, c);
+		return;
+	}
+	t->state = TRIAL_ON;
+	laps_begin(t);
+	phase_set(p, PHASE_TRIAL);
+}
+
+void trial_turn(struct phase *p, CUstream s)
+{
+	struct trial *t = &p->trial;
+	struct context *c = context_current();
+
+	if (t->state != TRIAL_WANTED || c == NULL ||
+	    c->ordinal != p->device->ordinal)
+		return;
+	lap(t, c, s);
+	if (t->nr >= LAPS && t->each > 0)
+		begin(p, c);
+}
+
+/* ---- in place ---- */
+
+static void keep(struct phase *p, double ms) REQUIRES(&p->lock)
+{
+	log_info("kernels read host memory where it is: %llu us an iteration, "
+		"%llu by the plan", microseconds(ms),
+		microseconds(p->trial.plan_ms));
+	trial_drop(p);
+	phase_set(p, PHASE_IN_PLACE);
+	stat_set(plan_streamed, 0);
+	stat_set(plan_period_ns, (uint64_t)(ms * 1e6));
+	p->busy = true;
+	lock_release(&p->lock);
+	arena_trim();
+	lock_acquire(&p->lock);
+	p->busy = false;
+}
+
+void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
+{
+	struct trial *t = &p->trial;
+	double ms;
+
+	if (t->state != TRIAL_ON)
+		return;
+	if (waits) {
+		trial_leave(p);
+		return;
+	}
+	if (t->at == 0 || stat_get(launches) - t->at >= t->each)
+		lap(t, c, s);
+	if (t->nr == 0)
+		return;
+	ms = t->sum_ms / t->nr;
+	if (t->nr >= LAPS && ms < GAIN * t->plan_ms) {
+		keep(p, ms);
+	} else if (t->nr >= LAPS || ms > HOPELESS * t->plan_ms) {
+		log_info("kernels that read host memory are slower: %llu us an "
+			"iteration, %llu by the plan, which goes on",
+			microseconds(ms), microseconds(t->plan_ms));
+		t->tried = TRIES;
+		go_back(p, c);
+	}
+}
+
+void trial_leave(struct phase *p)
+{
+	bool all;
+
+	p->busy = true;
+	lock_release(&p->lock);
+	all = in_place_leave(p->device);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	if (!all)
+		log_info("device %d: some data stays in host memory",
+			p->device->ordinal);
+	phase_watch(p);
+}
