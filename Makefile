@@ -245,6 +245,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/call.c \
 	test/softcuda/context.c \
 	test/softcuda/ctxprop.c \
+	test/softcuda/decompress.c \
 	test/softcuda/device.c \
 	test/softcuda/event.c \
 	test/softcuda/exports.c \
@@ -305,6 +306,7 @@ TOOL_SRCS := \
 E2E := \
 	async_copies \
 	attributes \
+	binds \
 	contexts \
 	copies \
 	copy2d \

@@ -550,6 +550,85 @@ typedef struct CUDA_RESOURCE_DESC_st {
 	unsigned int flags;
 } CUDA_RESOURCE_DESC;
 
+typedef struct CUDA_ARRAY_DESCRIPTOR_st {
+	size_t Width;
+	size_t Height;
+	int Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+/* Sparse arrays: which memory a part of one gets. */
+typedef enum CUarraySparseSubresourceType_enum {
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType;
+
+typedef enum CUmemOperationType_enum {
+	CU_MEM_OPERATION_TYPE_MAP = 1,
+	CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType;
+
+typedef enum CUmemHandleType_enum {
+	CU_MEM_HANDLE_TYPE_GENERIC = 0,
+} CUmemHandleType;
+
+struct map_level {
+	unsigned int level;
+	unsigned int layer;
+	unsigned int offsetX;
+	unsigned int offsetY;
+	unsigned int offsetZ;
+	unsigned int extentWidth;
+	unsigned int extentHeight;
+	unsigned int extentDepth;
+};
+
+struct map_miptail {
+	unsigned int layer;
+	unsigned long long offset;
+	unsigned long long size;
+};
+
+typedef struct CUarrayMapInfo_st {
+	CUresourcetype resourceType;
+	union {
+		CUmipmappedArray mipmap;
+		CUarray array;
+	} resource;
+	CUarraySparseSubresourceType subresourceType;
+	union {
+		struct map_level sparseLevel;
+		struct map_miptail miptail;
+	} subresource;
+	CUmemOperationType memOperationType;
+	CUmemHandleType memHandleType;
+	union {
+		CUmemGenericAllocationHandle memHandle;
+	} memHandle;
+	unsigned long long offset;
+	unsigned int deviceBitMask;
+	unsigned int flags;
+	unsigned int reserved[2];
+} CUarrayMapInfo;
+
+/* Compressed bytes and where they go; all addresses may be the device's. */
+typedef enum CUmemDecompressAlgorithm_enum {
+	CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
+	CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1 << 0,
+	CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY = 1 << 1,
+	CU_MEM_DECOMPRESS_ALGORITHM_LZ4 = 1 << 2,
+} CUmemDecompressAlgorithm;
+
+typedef struct CUmemDecompressParams_st {
+	size_t srcNumBytes;
+	size_t dstNumBytes;
+	cuuint32_t *dstActBytes;
+	const void *src;
+	void *dst;
+	CUmemDecompressAlgorithm algo;
+	unsigned char padding[20];
+} CUmemDecompressParams;
+
 /* Entry points. */
 typedef enum CUdriverProcAddress_flags_enum {
 	CU_GET_PROC_ADDRESS_DEFAULT = 0,

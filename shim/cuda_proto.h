@@ -433,5 +433,20 @@ CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr, CUarray, size_t, size_t);
 CUresult cuTexObjectCreate(CUtexObject *, const CUDA_RESOURCE_DESC *,
 	const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *);
 CUresult cuTexRefSetAddress_v2(size_t *, CUtexref, CUdeviceptr, size_t);
+CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR *,
+	CUdeviceptr, size_t);
+CUresult cuTexRefSetAddress2D_v3(CUtexref, const CUDA_ARRAY_DESCRIPTOR *,
+	CUdeviceptr, size_t);
+
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t,
+	CUmemGenericAllocationHandle, size_t, size_t, unsigned long long);
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle, size_t, CUdeviceptr,
+	size_t, unsigned long long);
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *, unsigned int, CUstream);
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *, unsigned int, CUstream);
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *, size_t,
+	unsigned int, size_t *, CUstream);
+CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *, size_t,
+	unsigned int, size_t *, CUstream);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Batches of copies, and streams that wait for values or write them.
+ * Batches of copies and of other operations, and streams that wait for values
+ * or write them.
  */
 #include "shim/api_table.h"
 #include "shim/init.h"
@@ -173,6 +174,51 @@ BATCH_3D_V1(cuMemcpy3DBatchAsync_ptsz, ISSUE_PTSZ(s))
 BATCH_3D_V2(cuMemcpy3DBatchAsync_v2, ISSUE_LEGACY(s))
 BATCH_3D_V2(cuMemcpy3DBatchAsync_v2_ptsz, ISSUE_PTSZ(s))
 
+/* ---- batches of compressed bytes ---- */
+
+#define AT(p) ((CUdeviceptr)(uintptr_t)(p))
+
+static bool decompress_go(struct issue *i, const CUmemDecompressParams *ops,
+	size_t n, CUstream order)
+{
+	issue_touches(i, order);
+	for (size_t k = 0; k < n; k++) {
+		issue_touch(i, AT(ops[k].src), ops[k].srcNumBytes, false);
+		issue_touch(i, AT(ops[k].dst), ops[k].dstNumBytes, true);
+		issue_touch(i, AT(ops[k].dstActBytes),
+			ops[k].dstActBytes == NULL ? 0 : 4, true);
+	}
+	return issue_go(i);
+}
+
+/* One too large goes in halves. */
+#define DECOMPRESS(symbol, order) \
+	EXPORT CUresult symbol(CUmemDecompressParams *ops, size_t n, \
+		unsigned int flags, size_t *failed, CUstream s) \
+	{ \
+		struct issue i; \
+		CUresult r; \
+		\
+		if (!init_active() || ops == NULL) \
+			return REAL(symbol)(ops, n, flags, failed, s); \
+		if (decompress_go(&i, ops, n, order)) { \
+			r = real.symbol(ops, n, flags, failed, s); \
+			return issue_end(&i, r); \
+		} \
+		if (!i.too_big || n < 2) \
+			return i.result; \
+		r = symbol(ops, n / 2, flags, failed, s); \
+		if (r != CUDA_SUCCESS) \
+			return r; \
+		r = symbol(ops + n / 2, n - n / 2, flags, failed, s); \
+		if (r != CUDA_SUCCESS && failed != NULL) \
+			*failed += n / 2; \
+		return r; \
+	}
+
+DECOMPRESS(cuMemBatchDecompressAsync, ISSUE_LEGACY(s))
+DECOMPRESS(cuMemBatchDecompressAsync_ptsz, ISSUE_PTSZ(s))
+
 /* ---- values that streams wait for or write ---- */
 
 /*
@@ -207,3 +253,20 @@ VALUE(cuStreamWriteValue64, cuuint64_t)
 VALUE(cuStreamWriteValue64_ptsz, cuuint64_t)
 VALUE(cuStreamWriteValue64_v2, cuuint64_t)
 VALUE(cuStreamWriteValue64_v2_ptsz, cuuint64_t)
+
+#define MEM_OPS(symbol) \
+	EXPORT CUresult symbol(CUstream s, unsigned int n, \
+		CUstreamBatchMemOpParams *ops, unsigned int flags) \
+	{ \
+		CUresult r = CUDA_SUCCESS; \
+		\
+		if (init_active() && ops != NULL) \
+			r = issue_fix_values(ops, n); \
+		issue_host_function(); \
+		return r != CUDA_SUCCESS ? r : REAL(symbol)(s, n, ops, flags); \
+	}
+
+MEM_OPS(cuStreamBatchMemOp)
+MEM_OPS(cuStreamBatchMemOp_ptsz)
+MEM_OPS(cuStreamBatchMemOp_v2)
+MEM_OPS(cuStreamBatchMemOp_v2_ptsz)

@@ -87,3 +87,17 @@ EXPORT CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref t,
 	return r != CUDA_SUCCESS ? r : REAL(cuTexRefSetAddress_v2)(offset, t,
 		p, size);
 }
+
+#define TEXTURE_2D(symbol) \
+	EXPORT CUresult symbol(CUtexref t, const CUDA_ARRAY_DESCRIPTOR *d, \
+		CUdeviceptr p, size_t pitch) \
+	{ \
+		CUresult r = CUDA_SUCCESS; \
+		\
+		if (init_active() && d != NULL) \
+			r = issue_fix(p, d->Height * pitch); \
+		return r != CUDA_SUCCESS ? r : REAL(symbol)(t, d, p, pitch); \
+	}
+
+TEXTURE_2D(cuTexRefSetAddress2D_v2)
+TEXTURE_2D(cuTexRefSetAddress2D_v3)

@@ -164,3 +164,36 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags,
 		r = issue_vmm_get_access(flags, where, p, &native);
 	return native ? REAL(cuMemGetAccess)(flags, where, p) : r;
 }
+
+/* ---- what keeps hold of a handle ---- */
+
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle group,
+	size_t at, CUmemGenericAllocationHandle h, size_t offset, size_t size,
+	unsigned long long flags)
+{
+	if (init_active() && issue_vmm_held(h))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return REAL(cuMulticastBindMem)(group, at, h, offset, size, flags);
+}
+
+EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle group,
+	size_t at, CUdeviceptr p, size_t size, unsigned long long flags)
+{
+	if (init_active() && issue_vmm_held_at(p))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return REAL(cuMulticastBindAddr)(group, at, p, size, flags);
+}
+
+#define MAP_ARRAY(symbol) \
+	EXPORT CUresult symbol(CUarrayMapInfo *list, unsigned int n, \
+		CUstream s) \
+	{ \
+		if (init_active() && list != NULL) \
+			for (unsigned int k = 0; k < n; k++) \
+				if (issue_vmm_held(list[k].memHandle.memHandle)) \
+					return CUDA_ERROR_NOT_SUPPORTED; \
+		return REAL(symbol)(list, n, s); \
+	}
+
+MAP_ARRAY(cuMemMapArrayAsync)
+MAP_ARRAY(cuMemMapArrayAsync_ptsz)

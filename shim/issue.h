@@ -109,6 +109,9 @@ bool issue_go(struct issue *i) WARN_UNUSED;
  */
 CUresult issue_fix(CUdeviceptr p, size_t n);
 
+/* The same for all addresses of a batch of operations on values. */
+CUresult issue_fix_values(const CUstreamBatchMemOpParams *ops, unsigned int n);
+
 /* Ends the call.  Returns r, or our own failure where r is success. */
 CUresult issue_end(struct issue *i, CUresult r);
 
@@ -208,6 +211,13 @@ CUresult issue_vmm_set_access(CUdeviceptr p, size_t size,
 	const CUmemAccessDesc *desc, size_t n, bool *native);
 CUresult issue_vmm_get_access(unsigned long long *flags,
 	const CUmemLocation *where, CUdeviceptr p, bool *native);
+
+/*
+ * Whether something that lasts (a multicast object, a sparse array) is to hold
+ * memory that must be able to move; then it is refused, and that is said once.
+ */
+bool issue_vmm_held(CUmemGenericAllocationHandle value);
+bool issue_vmm_held_at(CUdeviceptr p);
 
 /* Called once, when cuInit has succeeded. */
 bool issue_start(void);

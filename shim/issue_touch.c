@@ -120,3 +120,23 @@ CUresult issue_fix(CUdeviceptr p, size_t n)
 	}
 	return r;
 }
+
+CUresult issue_fix_values(const CUstreamBatchMemOpParams *ops, unsigned int n)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (unsigned int k = 0; k < n && r == CUDA_SUCCESS; k++)
+		switch (ops[k].operation) {
+		case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+			r = issue_fix(ops[k].waitValue.address, 8);
+			break;
+		case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+			r = issue_fix(ops[k].writeValue.address, 8);
+			break;
+		default:
+			break;
+		}
+	return r;
+}

@@ -274,6 +274,34 @@ CUresult issue_vmm_get_access(unsigned long long *flags,
 	return r;
 }
 
+/* ---- what lasts ---- */
+
+static bool held(bool ours)
+{
+	if (ours) {
+		stat_add(refused, 1);
+		log_once(LOG_ERROR, "a multicast object or a sparse array over "
+			"managed memory is refused; manage_vmm = false leaves "
+			"the program's own mappings to the driver, a larger "
+			"min_alloc its allocations");
+	}
+	return ours;
+}
+
+bool issue_vmm_held(CUmemGenericAllocationHandle value)
+{
+	return held(vmm_is_handle(value));
+}
+
+bool issue_vmm_held_at(CUdeviceptr p)
+{
+	struct vmm_info v;
+
+	/* What is the driver's own in a reservation of ours cannot move. */
+	return device_find(p) != NULL && !(vmm_info(p, &v) && v.native) &&
+		held(true);
+}
+
 /* ---- questions ---- */
 
 static CUresult put(void *data, uint64_t v, size_t size)

@@ -62,6 +62,7 @@
 #define cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
 #define cuGetProcAddress cuGetProcAddress_v2
 #define cuTexRefSetAddress cuTexRefSetAddress_v2
+#define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3
 #define cuMemcpyDtoA cuMemcpyDtoA_v2
 #define cuMemcpyAtoD cuMemcpyAtoD_v2
 #define cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_v2

@@ -408,6 +408,10 @@ int device_attribute(CUdevice_attribute attr, CUdevice dev)
 	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
 		return (int)(knobs.vmm && knobs.host_vmm);
+	case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK:
+		return knobs.cc >= 100 ? CU_MEM_DECOMPRESS_ALGORITHM_LZ4 : 0;
+	case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH:
+		return knobs.cc >= 100 ? 4 << 20 : 0;
 	default:
 		return attributes[attr];
 	}
