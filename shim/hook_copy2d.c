@@ -130,9 +130,9 @@ COPY_2D_ASYNC(cuMemcpy2DAsync_v2_ptsz, ISSUE_PTSZ(s))
 			(c)->srcPitch; \
 		size_t dp = (c)->dstPitch == 0 ? (c)->WidthInBytes : \
 			(c)->dstPitch; \
-		size_t sh = (c)->srcHeight == 0 ? (c)->Height : \
+		size_t sh = (c)->srcHeight == 0 ? (c)->srcY + (c)->Height : \
 			(c)->srcHeight; \
-		size_t dh = (c)->dstHeight == 0 ? (c)->Height : \
+		size_t dh = (c)->dstHeight == 0 ? (c)->dstY + (c)->Height : \
 			(c)->dstHeight; \
 		\
 		if (on_device((c)->srcMemoryType)) \
@@ -147,13 +147,16 @@ COPY_2D_ASYNC(cuMemcpy2DAsync_v2_ptsz, ISSUE_PTSZ(s))
 				(c)->Depth, dh), true); \
 	} while (0)
 
-/* As halve_2d(); a layer's height of 0 means the copy's, which may be cut. */
+/*
+ * As halve_2d().  A layer's height of 0 means what the copy's own rows take,
+ * from which follows where layer Z lies: cut, they would say something else.
+ */
 #define HALVE_3D(c, rest, whole) \
 	do { \
-		if ((c)->srcHeight == 0 && (c)->Depth > 1) \
-			(c)->srcHeight = (c)->Height; \
-		if ((c)->dstHeight == 0 && (c)->Depth > 1) \
-			(c)->dstHeight = (c)->Height; \
+		if ((c)->srcHeight == 0) \
+			(c)->srcHeight = (c)->srcY + (c)->Height; \
+		if ((c)->dstHeight == 0) \
+			(c)->dstHeight = (c)->dstY + (c)->Height; \
 		*(rest) = *(c); \
 		*(whole) = true; \
 		if ((c)->Depth > 1) { \

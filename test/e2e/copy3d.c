@@ -186,6 +186,35 @@ static void batches(struct volume *to, struct volume *from, CUstream s)
 	CU(cuCtxSynchronize);
 }
 
+/*
+ * One layer of boxes whose heights are not given.  What a driver takes them to
+ * be is not written down, so there is no mirror: runs are compared.
+ */
+static void heights_unsaid(CUstream s)
+{
+	struct volume to = volume_create(4096, 70, 3);
+	struct volume from = volume_create(4096, 70, 3);
+	struct box x = {
+		.from = { 9, 3, 2 }, .to = { 5, 1, 1 }, .size = { 4000, 61, 1 },
+	};
+
+	for (int how = 0; how < 2; how++, x.from[1] += 2) {
+		CUDA_MEMCPY3D c = shape(&to, &from, &x);
+		CUresult r;
+
+		c.srcHeight = 0;
+		c.dstHeight = 0;
+		r = how == 0 ? cuMemcpy3D(&c) : cuMemcpy3DAsync(&c, s);
+		CU(cuCtxSynchronize);
+		CU(cuMemcpyDtoH, to.mirror, to.data, size_of(&to));
+		printf("heights unsaid: %s %016llx\n", e2e_error_name(r),
+			(unsigned long long)e2e_hash(E2E_HASH, to.mirror,
+			size_of(&to)));
+	}
+	volume_destroy(&to);
+	volume_destroy(&from);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t steps = 10;
@@ -209,6 +238,7 @@ int main(int argc, char **argv)
 		volume_check(&a, "through the host");
 		volume_check(&b, "on the device");
 	}
+	heights_unsaid(s);
 	printf("checksum: %016llx\n", (unsigned long long)e2e_hash(E2E_HASH,
 		b.mirror, size_of(&b)));
 	CU(cuStreamDestroy, s);
