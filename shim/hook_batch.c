@@ -24,6 +24,17 @@ static CUmemcpyAttributes *attributes_of(CUmemcpyAttributes *attrs,
 	return &attrs[at];
 }
 
+/* As the driver wants them: from the first copy on, rising, all in the list. */
+static bool groups_good(const size_t *first, size_t nr_attrs, size_t n)
+{
+	if (nr_attrs == 0 || nr_attrs > n || first[0] != 0)
+		return false;
+	for (size_t k = 1; k < nr_attrs; k++)
+		if (first[k] <= first[k - 1] || first[k] >= n)
+			return false;
+	return true;
+}
+
 static CUresult batch(CUdeviceptr *dst, CUdeviceptr *src, size_t *sizes,
 	size_t n, CUmemcpyAttributes *attrs, size_t *first, size_t nr_attrs,
 	size_t *failed, CUstream s, CUstream order, batch_fn *fn)
@@ -41,8 +52,10 @@ static CUresult batch(CUdeviceptr *dst, CUdeviceptr *src, size_t *sizes,
 		r = fn(dst, src, sizes, n, attrs, first, nr_attrs, failed, s);
 		return issue_end(&i, r);
 	}
-	if (!i.too_big || n < 2 || nr_attrs == 0)
+	if (!i.too_big || n < 2)
 		return i.result;
+	if (!groups_good(first, nr_attrs, n))
+		return CUDA_ERROR_INVALID_VALUE;
 	/* One after the other is one of the orders a batch may take. */
 	for (size_t k = 0; k < n && r == CUDA_SUCCESS; k++) {
 		r = batch(&dst[k], &src[k], &sizes[k], 1, attributes_of(attrs,

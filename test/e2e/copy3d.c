@@ -186,6 +186,27 @@ static void batches(struct volume *to, struct volume *from, CUstream s)
 	CU(cuCtxSynchronize);
 }
 
+/* A wrong list is refused, also where the copies do not fit at once. */
+static void batches_refused(struct volume *to, struct volume *from, CUstream s)
+{
+	CUdeviceptr dst[2] = { to->data, to->data + 140000 };
+	CUdeviceptr src[2] = { from->data, from->data + 140000 };
+	size_t size[2] = { 140000, 140000 }, first[2] = { 1, 1 };
+	CUmemcpyAttributes how[2] = {
+		{ .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
+		{ .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
+	};
+
+	for (size_t nr = 0; nr < 3; nr++) {
+		/* No group, one that begins late, two that begin at once. */
+		first[0] = nr == 1;
+		first[1] = 0;
+		if (cuMemcpyBatchAsync(dst, src, size, 2, how, first, nr, s)
+		    != CUDA_ERROR_INVALID_VALUE)
+			E2E_FAIL("%zu groups of copies: not refused", nr);
+	}
+}
+
 /*
  * One layer of boxes whose heights are not given.  What a driver takes them to
  * be is not written down, so there is no mirror: runs are compared.
@@ -238,6 +259,7 @@ int main(int argc, char **argv)
 		volume_check(&a, "through the host");
 		volume_check(&b, "on the device");
 	}
+	batches_refused(&b, &a, s);
 	heights_unsaid(s);
 	printf("checksum: %016llx\n", (unsigned long long)e2e_hash(E2E_HASH,
 		b.mirror, size_of(&b)));

@@ -139,6 +139,9 @@ static CUresult batch(struct context *ctx, CUdeviceptr *dst, CUdeviceptr *src,
 	if (!dst || !src || !size || !n || !attrs || !first || !nr_attrs
 	    || nr_attrs > n || first[0])
 		return CUDA_ERROR_INVALID_VALUE;
+	for (i = 1; i < nr_attrs; i++)
+		if (first[i] <= first[i - 1] || first[i] >= n)
+			return CUDA_ERROR_INVALID_VALUE;
 	/* The default streams are not for batches. */
 	if (!stream || stream == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
