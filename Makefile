@@ -108,6 +108,7 @@ STATE_SRCS := \
 	shim/observe_backbone.c \
 	shim/observe_profile.c \
 	shim/observe_set.c \
+	shim/observe_times.c \
 	shim/page_set.c \
 	shim/period.c \
 	shim/host.c \
@@ -125,6 +126,7 @@ STATE_SRCS := \
 	shim/phase_file.c \
 	shim/phase_plan.c \
 	shim/phase.c \
+	shim/phase_order.c \
 	shim/phase_trial.c \
 	shim/pool_size.c \
 	shim/release.c \
@@ -569,7 +571,7 @@ UNIT_OBJS_test_conf := shim/conf.c shim/conf_value.c
 UNIT_OBJS_test_lock := shim/log.c
 UNIT_OBJS_test_log := shim/log.c
 OBSERVE_OBJS := shim/observe.c shim/observe_backbone.c shim/observe_profile.c \
-	shim/observe_set.c
+	shim/observe_set.c shim/observe_times.c
 UNIT_OBJS_test_observe := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_observe_random := $(OBSERVE_OBJS) $(PLANNER_SRCS)
 UNIT_OBJS_test_period := shim/period.c

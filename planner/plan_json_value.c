@@ -279,6 +279,12 @@ static bool keep(struct plan_io_doc *d, struct plan_io_extras *x,
 	return true;
 }
 
+/* Keys that nothing is computed from: kept like unknown ones, in silence. */
+static bool for_people(const char *key)
+{
+	return strcmp(key, "phases") == 0;
+}
+
 void plan_io_unknown(struct plan_io_doc *d, struct json_object *o,
 	const char *const *known, struct plan_io_extras *extras,
 	enum plan_io_place place, uint32_t layer, uint32_t tensor)
@@ -294,8 +300,9 @@ void plan_io_unknown(struct plan_io_doc *d, struct json_object *o,
 			k++;
 		if (*k)
 			continue;
-		plan_io_warning(d, v ? v : o, "the key \"%.80s\" is unknown and "
-			"%s", key, extras ? "only kept" : "left out");
+		if (!extras || !for_people(key))
+			plan_io_warning(d, v ? v : o, "the key \"%.80s\" is unknown "
+				"and %s", key, extras ? "only kept" : "left out");
 		if (!extras)
 			continue;
 		e.key = plan_arena_strdup(d->arena, key);

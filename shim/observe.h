@@ -88,6 +88,17 @@ struct observe_tensor {
 	uint32_t first, nr;	/* pages */
 };
 
+/*
+ * Iterations of the same weights with other kernels, such as prefill and decode,
+ * are phases of the program.
+ */
+struct observe_phase {
+	uint64_t kernels;	/* hash of the functions, in order */
+	uint32_t nr;		/* iterations that were timed */
+	double iteration_ms;	/* sum of layer_ms */
+	double *layer_ms;
+};
+
 struct observe_profile {
 	struct layer_statistics *layers;	/* in order of use */
 	uint32_t nr_layers;
@@ -98,12 +109,19 @@ struct observe_profile {
 	uint32_t *nr_launches;
 	uint32_t period;		/* steps */
 	double iteration_ms;		/* sum of the layers' times */
-	uint64_t kernels;	/* hash of the functions, in order: the phase */
+	uint64_t kernels;	/* of the last iteration, as in its phase */
+	/*
+	 * Of the iterations whose times are in: the first has the times of the
+	 * layers.  None where no two iterations are alike.
+	 */
+	struct observe_phase *phases;
+	uint32_t nr_phases;
 };
 
 /*
  * The last whole iteration as a profile.  A layer's time is the mean over those
- * of the last `iterations` timed ones (8 at most) that have a time for it.  An
+ * of the last `iterations` timed ones (8 at most) that have a time for it, and
+ * are of the phase that most of them are of, the last one of several.  An
  * iteration begins with the weights that the program used first.  Labels are
  * unique: position and the function that takes most time, or is launched most,
  * among those that name weights.  All in the arena.  PLAN_BAD_MODEL: there is

@@ -122,6 +122,31 @@ uint32_t observe_table_next(const struct observe_table *t, uint64_t hash,
  */
 bool observe_backbone(struct observer *o);
 
+/* What observe_profile() works with. */
+struct profile_work {
+	const struct observer *o;
+	const struct observe_options *opt;
+	struct plan_arena *arena;	/* of the result */
+	struct plan_arena *scratch;	/* owned */
+	struct observe_profile *out;
+	const uint32_t *seq;		/* one iteration: sets, */
+	const struct observe_step *steps; /* and what was seen */
+	uint64_t first;			/* its first step */
+	uint32_t period;
+	struct cell *cells;
+	uint32_t nr_cells, stamp;
+	uint32_t *first_step;		/* by layer, and one more */
+	uint32_t nr_layers;
+	double *weight;			/* by function */
+	double *step_ms;		/* by step: over all timed iterations */
+};
+
+/* observe_times.c: hash of an iteration's functions, in order. */
+uint64_t profile_kernels(const struct profile_work *w,
+	const struct observe_step *s);
+/* Fills in the times of layers, steps and phases. */
+enum plan_status profile_times(struct profile_work *w, uint32_t iterations);
+
 static inline uint32_t observe_len(const struct observer *o)
 {
 	return (uint32_t)(o->next - o->base);

@@ -21,25 +21,7 @@ struct cell {
 	uint32_t seen;		/* the last layer that uses it, from 1 */
 };
 
-struct work {
-	const struct observer *o;
-	const struct observe_options *opt;
-	struct plan_arena *arena;	/* of the result */
-	struct plan_arena *scratch;	/* owned */
-	struct observe_profile *out;
-	const uint32_t *seq;		/* one iteration: sets, */
-	const struct observe_step *steps; /* and what was seen */
-	uint64_t first;			/* its first step */
-	uint32_t period;
-	struct cell *cells;
-	uint32_t nr_cells, stamp;
-	uint32_t *first_step;		/* by layer, and one more */
-	uint32_t nr_layers;
-	double *weight;			/* by function */
-	double *step_ms;		/* by step: over all timed iterations */
-};
-
-static const struct observe_set *set_at(const struct work *w, uint32_t step)
+static const struct observe_set *set_at(const struct profile_work *w, uint32_t step)
 {
 	return &w->o->sets[w->seq[step]];
 }
@@ -53,7 +35,7 @@ static int compare_u64(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static enum plan_status make_cells(struct work *w)
+static enum plan_status make_cells(struct profile_work *w)
 {
 	uint64_t *border, nr = 0, at = 0;
 	const struct observe_set *s;
@@ -86,7 +68,7 @@ static enum plan_status make_cells(struct work *w)
 }
 
 /* The cell that begins with this page. */
-static struct cell *cell_at(const struct work *w, uint32_t page)
+static struct cell *cell_at(const struct profile_work *w, uint32_t page)
 {
 	uint32_t low = 0, high = w->nr_cells;
 
@@ -105,7 +87,7 @@ static struct cell *cell_at(const struct work *w, uint32_t page)
  * Calls for each cell that the step uses and that has not been marked since the
  * stamp was changed.
  */
-static void each_cell(struct work *w, uint32_t step,
+static void each_cell(struct profile_work *w, uint32_t step,
 	void (*fn)(struct cell *c, void *data), void *data)
 {
 	const struct observe_set *s = set_at(w, step);
@@ -147,14 +129,14 @@ static void set_seen(struct cell *c, void *data)
 	c->seen = *(uint32_t *)data;
 }
 
-static bool fits(const struct work *w, uint64_t pages)
+static bool fits(const struct profile_work *w, uint64_t pages)
 {
 	return w->opt->max_layer_bytes == 0 ||
 		pages * w->opt->page_bytes <= w->opt->max_layer_bytes;
 }
 
 /* Of the steps [from, to) as one layer. */
-static struct load load_of(struct work *w, uint32_t from, uint32_t to)
+static struct load load_of(struct profile_work *w, uint32_t from, uint32_t to)
 {
 	struct load l = { .before = w->nr_layers };
 
@@ -164,7 +146,7 @@ static struct load load_of(struct work *w, uint32_t from, uint32_t to)
 	return l;
 }
 
-static void close_layer(struct work *w, uint32_t from, uint32_t to)
+static void close_layer(struct profile_work *w, uint32_t from, uint32_t to)
 {
 	w->first_step[w->nr_layers++] = from;
 	w->stamp++;
@@ -172,7 +154,7 @@ static void close_layer(struct work *w, uint32_t from, uint32_t to)
 		each_cell(w, i, set_seen, &w->nr_layers);
 }
 
-static void merge_steps(struct work *w)
+static void merge_steps(struct profile_work *w)
 {
 	uint64_t least = w->opt->min_layer_bytes;
 	struct load l = load_of(w, 0, 1), more, last;
@@ -202,7 +184,7 @@ static void merge_steps(struct work *w)
 	close_layer(w, from, w->period);
 }
 
-static void group(struct work *w)
+static void group(struct profile_work *w)
 {
 	uint32_t size = w->opt->group_size, nr = 0;
 
@@ -216,7 +198,7 @@ static void group(struct work *w)
 	w->first_step[w->nr_layers] = w->period;
 }
 
-static enum plan_status make_layers(struct work *w)
+static enum plan_status make_layers(struct profile_work *w)
 {
 	struct observe_profile *out = w->out;
 
@@ -272,7 +254,7 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* Offset in the window and size, in units that people read. */
-static char *tensor_name(struct work *w, const struct observe_tensor *t)
+static char *tensor_name(struct profile_work *w, const struct observe_tensor *t)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };
 	uint64_t page = w->opt->page_bytes, size = t->nr * page;
@@ -287,7 +269,7 @@ static char *tensor_name(struct work *w, const struct observe_tensor *t)
 	return plan_arena_strdup(w->arena, name);
 }
 
-static enum plan_status cells_to_tensors(struct work *w)
+static enum plan_status cells_to_tensors(struct profile_work *w)
 {
 	struct observe_profile *out = w->out;
 	struct observe_tensor *t = NULL;
@@ -313,7 +295,7 @@ static enum plan_status cells_to_tensors(struct work *w)
 	return PLAN_OK;
 }
 
-static void layer_cells(struct work *w, uint32_t layer,
+static void layer_cells(struct profile_work *w, uint32_t layer,
 	void (*fn)(struct cell *c, void *data), void *data)
 {
 	w->stamp++;
@@ -323,7 +305,7 @@ static void layer_cells(struct work *w, uint32_t layer,
 }
 
 /* The layer's tensors, in the order of their pages, each once. */
-static enum plan_status list_tensors(struct work *w, uint32_t layer,
+static enum plan_status list_tensors(struct profile_work *w, uint32_t layer,
 	struct user *u, const struct tensor_statistics *all)
 {
 	struct tensor_statistics *list;
@@ -345,7 +327,7 @@ static enum plan_status list_tensors(struct work *w, uint32_t layer,
 	return PLAN_OK;
 }
 
-static enum plan_status make_tensors(struct work *w)
+static enum plan_status make_tensors(struct profile_work *w)
 {
 	struct observe_profile *out = w->out;
 	struct tensor_statistics *all;
@@ -377,7 +359,7 @@ static enum plan_status make_tensors(struct work *w)
 /* ---- times and names ---- */
 
 /* The function with the most time, or launches, in the layer. */
-static uint32_t main_function(struct work *w, uint32_t layer, bool by_time)
+static uint32_t main_function(struct profile_work *w, uint32_t layer, bool by_time)
 {
 	uint32_t best = OBSERVE_NONE;
 
@@ -413,7 +395,7 @@ static uint32_t main_function(struct work *w, uint32_t layer, bool by_time)
 	return best;
 }
 
-static enum plan_status make_label(struct work *w, uint32_t layer)
+static enum plan_status make_label(struct profile_work *w, uint32_t layer)
 {
 	const char *name = NULL;
 	bool timed = false;
@@ -431,59 +413,7 @@ static enum plan_status make_label(struct work *w, uint32_t layer)
 	return w->out->layers[layer].label ? PLAN_OK : PLAN_NO_MEMORY;
 }
 
-/* Adds the iteration's times.  false: it has none. */
-static bool add_times(struct work *w, const struct observe_step *s,
-	uint32_t *timed)
-{
-	bool any = false;
-
-	for (uint32_t l = 0; l < w->nr_layers; l++) {
-		bool here = false;
-
-		for (uint32_t i = w->first_step[l]; i < w->first_step[l + 1];
-		     i++) {
-			here |= s[i].timed;
-			w->step_ms[i] += s[i].ms;
-			w->out->layers[l].duration_ms += s[i].ms;
-		}
-		timed[l] += here;
-		any |= here;
-	}
-	return any;
-}
-
-static enum plan_status make_times(struct work *w, uint32_t iterations)
-{
-	const struct observe_step *s = w->steps;
-	uint32_t *timed = plan_arena_alloc(w->scratch, w->nr_layers,
-		sizeof(*timed));
-	struct observe_profile *out = w->out;
-	uint64_t first = w->first;
-	uint32_t nr = 0;
-
-	w->step_ms = plan_arena_alloc(w->scratch, w->period,
-		sizeof(*w->step_ms));
-	if (!timed || !w->step_ms)
-		return PLAN_NO_MEMORY;
-	if (iterations > OBSERVE_TIMED)
-		iterations = OBSERVE_TIMED;
-	while (nr < iterations) {
-		nr += add_times(w, s, timed);
-		if (first < w->o->base + w->period ||
-		    first < w->o->start + w->period)
-			break;
-		first -= w->period;
-		s -= w->period;
-	}
-	for (uint32_t l = 0; l < w->nr_layers; l++) {
-		if (timed[l] > 1)
-			out->layers[l].duration_ms /= timed[l];
-		out->iteration_ms += out->layers[l].duration_ms;
-	}
-	return PLAN_OK;
-}
-
-static enum plan_status fill(struct work *w, uint32_t iterations)
+static enum plan_status fill(struct profile_work *w, uint32_t iterations)
 {
 	struct observe_profile *out = w->out;
 	enum plan_status err = make_cells(w);
@@ -493,20 +423,18 @@ static enum plan_status fill(struct work *w, uint32_t iterations)
 	if (!err)
 		err = make_tensors(w);
 	if (!err)
-		err = make_times(w, iterations);
+		err = profile_times(w, iterations);
 	w->weight = plan_arena_alloc(w->scratch, w->o->nr_functions,
 		sizeof(*w->weight));
 	if (!err && !w->weight)
 		err = PLAN_NO_MEMORY;
 	for (uint32_t l = 0; l < w->nr_layers && !err; l++) {
 		for (uint32_t i = w->first_step[l]; i < w->first_step[l + 1];
-		     i++) {
+		     i++)
 			out->nr_launches[l] += w->steps[i].nr_launches;
-			out->kernels = observe_mix(out->kernels ^
-				w->steps[i].kernels);
-		}
 		err = make_label(w, l);
 	}
+	out->kernels = profile_kernels(w, w->steps);
 	return err;
 }
 
@@ -514,7 +442,7 @@ enum plan_status observe_profile(const struct observer *o,
 	const struct observe_options *opt, uint32_t iterations,
 	struct plan_arena *arena, struct observe_profile *out)
 {
-	struct work w = { .o = o, .opt = opt, .arena = arena, .out = out };
+	struct profile_work w = { .o = o, .opt = opt, .arena = arena, .out = out };
 	enum plan_status err;
 
 	memset(out, 0, sizeof(*out));

@@ -21,8 +21,6 @@
 
 /* How long an iteration may be held up for its plan. */
 #define PLAN_WAIT_NS 500000000ull
-/* Layers smaller than this are not worth a copy of their own. */
-#define LEAST_LAYER (4u << 20)
 
 uint32_t phase_watching;
 
@@ -229,122 +227,6 @@ static void harvest(struct phase *p) REQUIRES(&p->lock)
 
 /* ---- planning ---- */
 
-/* Whether times have come in for most of an iteration. */
-static bool timed(const struct observe_profile *profile)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < profile->nr_layers; i++)
-		n += profile->layers[i].duration_ms > 0;
-	return profile->nr_layers > 0 && n * 10 >= profile->nr_layers * 9;
-}
-
-static uint64_t largest_layer(const struct observe_profile *profile)
-{
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < profile->nr_layers; i++) {
-		uint64_t bytes = 0;
-
-		for (uint32_t k = 0; k < profile->layers[i].nr; k++)
-			bytes += profile->layers[i].tensors[k].size_bytes;
-		if (bytes > most)
-			most = bytes;
-	}
-	return most;
-}
-
-/* Tensors that the user wants to stay leave the layers. */
-static void drop_small(struct observe_profile *profile)
-{
-	for (uint32_t i = 0; i < profile->nr_layers; i++) {
-		struct layer_statistics *l = &profile->layers[i];
-		struct tensor_statistics *t =
-			(struct tensor_statistics *)l->tensors;
-		uint32_t n = 0;
-
-		for (uint32_t k = 0; k < l->nr; k++)
-			if (t[k].size_bytes > conf.threshold)
-				t[n++] = t[k];
-		l->nr = n;
-	}
-}
-
-/* Layers as a budget of `most` bytes needs them. */
-static bool profile_make(struct phase *p, struct plan_order *o, uint64_t most)
-	REQUIRES(&p->lock)
-{
-	struct observe_options opt = {
-		.page_bytes = p->device->page_size,
-		.min_layer_bytes = most / 64 < LEAST_LAYER ?
-			most / 64 : LEAST_LAYER,
-		.max_layer_bytes = most / 8,
-		.group_size = (uint32_t)conf.group_size,
-	};
-
-	return observe_profile(p->observer, &opt,
-		(uint32_t)conf.profiling_iters, o->arena, &o->profile) ==
-		PLAN_OK && timed(&o->profile);
-}
-
-static uint64_t profile_bytes(const struct plan_order *o)
-{
-	uint64_t pages = 0;
-
-	for (uint32_t i = 0; i < o->profile.nr_tensors; i++)
-		pages += o->profile.tensors[i].nr;
-	return pages * o->page_bytes;
-}
-
-static struct plan_order *order_make(struct phase *p) REQUIRES(&p->lock)
-{
-	struct device *d = p->device;
-	struct plan_order *o = calloc(1, sizeof(*o));
-	uint64_t bytes;
-	bool ok;
-
-	if (o == NULL)
-		return NULL;
-	o->arena = plan_arena_create();
-	/* Nothing has to be swapped, so nothing is planned. */
-	o->profile_only = tenancy_all_resident(d);
-	o->page_bytes = d->page_size;
-	ok = o->arena != NULL && profile_make(p, o, d->budget_most);
-	/* Its plans will be for smaller GPUs: cut as for a quarter of it. */
-	bytes = ok && o->profile_only ? profile_bytes(o) / 4 : d->budget_most;
-	if (bytes < d->budget_most)
-		ok = profile_make(p, o, bytes);
-	if (!ok) {
-		order_destroy(o);
-		return NULL;
-	}
-	if (conf.threshold > 0)
-		drop_small(&o->profile);
-	o->device = (uint32_t)d->ordinal;
-	schedule_room(d, o->profile.tensors, o->profile.nr_tensors,
-		&o->budget, &o->budget_least);
-	return o;
-}
-
-/*
- * What a slot's way back to the arena costs: a layer's bytes towards the host,
- * which is taken to be as fast as the other way.
- */
-static double release_ms(const struct plan_order *o)
-{
-	const struct gauge *g = &o->gauge;
-	uint64_t bytes = 0;
-	uint32_t n = 0;
-
-	if (conf.verify == CONF_VERIFY_OFF || g->nr == 0)
-		return 0;
-	for (uint32_t i = 0; i < o->profile.nr_tensors; i++)
-		bytes += o->profile.tensors[i].nr * o->page_bytes;
-	n = o->profile.nr_layers > 0 ? o->profile.nr_layers : 1;
-	return (double)bytes / n * g->points[g->nr - 1].ms /
-		(double)g->points[g->nr - 1].bytes;
-}
-
 /* The profile is complete: measures the link once, and orders a plan. */
 static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 {
@@ -356,7 +238,8 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	o = order_make(p);
 	if (o == NULL)
 		return;		/* times are missing: one more iteration */
-	most = largest_layer(&o->profile);
+	most = order_largest(o);
+	order_say_phases(o);
 	file_close(p->file);
 	p->file = NULL;
 	p->busy = true;
@@ -380,7 +263,7 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 		return;
 	}
 	o->gauge = p->gauge;
-	o->release_ms = release_ms(o);
+	o->release_ms = order_release_ms(o);
 	if (planner_submit(o) != 0) {
 		order_destroy(o);
 		return;

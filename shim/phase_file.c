@@ -176,14 +176,51 @@ static struct plan_profile profile_of(const struct plan_order *o,
 
 /* ---- writing ---- */
 
+/*
+ * Of a program with several phases, how long each takes: for people, since the
+ * layers have the times of one.  NULL: one phase, or no memory.
+ */
+static const char *phases_text(const struct observe_profile *p,
+	struct plan_arena *arena)
+{
+	size_t size = 64, at = 0;
+	char *text;
+
+	for (uint32_t i = 0; i < p->nr_phases; i++)
+		size += 64 + (size_t)p->nr_layers * 28;
+	text = p->nr_phases < 2 ? NULL : plan_arena_alloc(arena, size, 1);
+	if (text == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < p->nr_phases; i++) {
+		const struct observe_phase *f = &p->phases[i];
+
+		at += (size_t)snprintf(text + at, size - at,
+			"%s{\"iterations\": %u, \"layer_ms\": [", i == 0 ? "[" :
+			", ", f->nr);
+		for (uint32_t l = 0; l < p->nr_layers; l++)
+			at += (size_t)snprintf(text + at, size - at, "%s%.6g",
+				l == 0 ? "" : ", ", f->layer_ms[l]);
+		at += (size_t)snprintf(text + at, size - at, "]}");
+	}
+	snprintf(text + at, size - at, "]");
+	return text;
+}
+
 void file_save_profile(const struct plan_order *o)
 {
 	uint64_t budgets[2];
 	struct plan_profile p;
+	struct plan_io_extra phases = {
+		.place = PLAN_IO_TOP,
+		.key = "phases",
+	};
 
 	if (!file_wants_profile())
 		return;
 	p = profile_of(o, budgets);
+	phases.value = phases_text(&o->profile, o->arena);
+	if (phases.value != NULL)
+		p.extras = (struct plan_io_extras){ 1, 1, &phases };
 	outfile_save("profile_out", conf.profile_out.text, (int)o->device,
 		plan_io_print_profile(&p));
 }

@@ -103,6 +103,20 @@ void phase_watch(struct phase *p) REQUIRES(&p->lock);
 /* Puts p->order into force, which ends it; the lock is free meanwhile. */
 void phase_install(struct phase *p, struct context *c) REQUIRES(&p->lock);
 
+/* ---- phase_order.c ---- */
+
+/* NULL: times are missing, or no memory. */
+struct plan_order *order_make(struct phase *p) REQUIRES(&p->lock);
+/* Bytes of its largest layer. */
+uint64_t order_largest(const struct plan_order *o);
+/*
+ * What a slot's way back to the arena costs: a layer's bytes towards the host,
+ * which is taken to be as fast as the other way.
+ */
+double order_release_ms(const struct plan_order *o);
+/* Where phases of the program differ. */
+void order_say_phases(const struct plan_order *o);
+
 /* ---- phase_trial.c ---- */
 
 /* Whether an order whose plan is about to begin is kept, for a trial. */

@@ -550,6 +550,67 @@ START_TEST(test_kernels)
 }
 END_TEST
 
+/* One iteration: A for a ms, B for b ms, by kernels of that phase. */
+static uint32_t pass(uint32_t step, uint64_t phase, double a, double b)
+{
+	struct page_range first = { 0, 10 }, second = { 10, 10 };
+
+	observe_launch(o, 900 + phase, "x", &first, 1);
+	observe_launch(o, 950 + phase, "y", &second, 1);
+	observe_time(o, step, a);
+	observe_time(o, step + 1, b);
+	return step + 2;
+}
+
+/* Phases keep their own times; the layers have those of the frequent one. */
+START_TEST(test_phases)
+{
+	uint32_t step = 0;
+
+	step = pass(step, 0, 1, 2);
+	step = pass(step, 0, 3, 4);
+	step = pass(step, 1, 100, 200);
+	step = pass(step, 0, 5, 6);
+	step = pass(step, 1, 300, 400);
+	pass(step, 0, 0, 0);
+	profile(&plain, 8);
+	ck_assert_uint_eq(p.nr_phases, 2);
+	ck_assert_uint_eq(p.phases[0].nr, 3);
+	ck_assert(p.layers[0].duration_ms == 3);
+	ck_assert(p.layers[1].duration_ms == 4);
+	ck_assert(p.iteration_ms == 7 && p.phases[0].iteration_ms == 7);
+	ck_assert_uint_eq(p.phases[1].nr, 2);
+	ck_assert(p.phases[1].layer_ms[0] == 200);
+	ck_assert(p.phases[1].iteration_ms == 500);
+	ck_assert(p.phases[0].kernels != p.phases[1].kernels);
+	ck_assert(p.kernels == p.phases[1].kernels);
+	/* Of the last two, one each: nothing tells which is the rule. */
+	profile(&plain, 2);
+	ck_assert_uint_eq(p.nr_phases, 0);
+	ck_assert(p.layers[0].duration_ms == (5 + 300) / 2.0);
+	/* The last alone is a phase. */
+	profile(&plain, 1);
+	ck_assert_uint_eq(p.nr_phases, 1);
+	ck_assert(p.iteration_ms == 700);
+}
+END_TEST
+
+/* As many of each: the later one. */
+START_TEST(test_phases_alike)
+{
+	uint32_t step = 0;
+
+	for (uint32_t i = 0; i < 4; i++)
+		step = pass(step, i / 2, 1 + i, 1);
+	pass(step, 1, 0, 0);
+	profile(&plain, 8);
+	ck_assert_uint_eq(p.nr_phases, 2);
+	ck_assert(p.phases[0].kernels == p.kernels);
+	ck_assert(p.layers[0].duration_ms == 3.5);
+	ck_assert(p.phases[1].layer_ms[0] == 1.5);
+}
+END_TEST
+
 /* Another period's profile names no layers. */
 START_TEST(test_stale)
 {
@@ -591,6 +652,8 @@ int main(void)
 	tcase_add_loop_test(t, test_names, 0,
 		sizeof(names) / sizeof(names[0]));
 	tcase_add_test(t, test_kernels);
+	tcase_add_test(t, test_phases);
+	tcase_add_test(t, test_phases_alike);
 	tcase_add_test(t, test_stale);
 	suite_add_tcase(s, t);
 	return unit_run(s);

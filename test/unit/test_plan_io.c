@@ -180,7 +180,7 @@ START_TEST(test_unknown)
 	static const char text[] = "{\"layers\": [\n{\"label\": \"a\", "
 		"\"duration_ms\": 1, \"colour\": [1, 2.50],\n \"tensors\": "
 		"[{\"bytes\": 2, \"dtype\": \"f16\"}]}],\n \"later\": {\"x\": "
-		"null}, \"nothing\": null}";
+		"null}, \"nothing\": null, \"phases\": [{\"iterations\": 3}]}";
 	struct plan_profile p, q;
 	struct plan_io io;
 	char *out, *second;
@@ -195,6 +195,8 @@ START_TEST(test_unknown)
 	ck_assert_ptr_nonnull(strstr(out, "\"dtype\": \"f16\""));
 	ck_assert_ptr_nonnull(strstr(out, "\"colour\": [1, 2.50]"));
 	ck_assert_ptr_nonnull(strstr(out, "\"later\": {\"x\": null}"));
+	/* Known, though nothing is computed from it: kept, without a word. */
+	ck_assert_ptr_nonnull(strstr(out, "\"phases\": [{\"iterations\": 3}]"));
 	ck_assert_int_eq(parse(out, &io, &q), 0);
 	second = plan_io_print_profile(&q);
 	ck_assert_str_eq(out, second);
