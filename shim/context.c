@@ -453,7 +453,9 @@ static CUresult quiesce_one(struct context *c)
 	do {
 		n = quiesce_collect(c, &events, &epoch, &r);
 		for (size_t i = 0; i < n; i++) {
-			w = event_wait(events[i]);
+			/* One that takes too long is as good as all. */
+			w = r == CUDA_ERROR_LAUNCH_TIMEOUT ? r :
+				event_wait(events[i]);
 			if (r == CUDA_SUCCESS)
 				r = w;
 			event_put(events[i]);

@@ -102,7 +102,8 @@ CUresult tenancy_fix(struct page_set *s)
 	CUresult r;
 
 	/* A slot is about to change its memory. */
-	schedule_end(d, "memory is needed at a fixed place");
+	if (!schedule_try_end(d, "memory is needed at a fixed place"))
+		return CUDA_ERROR_LAUNCH_TIMEOUT;
 	r = tenancy_acquire(s);
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -273,7 +273,7 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	phase_set(p, PHASE_PLANNING);
 }
 
-static void say_plan(const struct plan_order *o)
+static void say_plan(const struct plan_order *o, uint32_t nr_slots)
 {
 	char streamed[16], pool[16];
 
@@ -287,7 +287,7 @@ static void say_plan(const struct plan_order *o)
 		o->from_file ? " (plan_in)" : "", o->profile.nr_layers,
 		conf_size_text(o->streamed_bytes, streamed,
 		sizeof(streamed)), conf_size_text(
-		(uint64_t)o->schedule->nr_slots * o->page_bytes, pool,
+		(uint64_t)nr_slots * o->page_bytes, pool,
 		sizeof(pool)), (unsigned long long)(o->predicted_ms * 1000),
 		(unsigned long long)(o->bound_ms * 1000));
 }
@@ -296,29 +296,35 @@ static void say_plan(const struct plan_order *o)
 void phase_install(struct phase *p, struct context *c)
 {
 	struct plan_order *o = p->order;
-	bool wanted = false;
+	uint32_t nr_slots = o->schedule->nr_slots;
+	bool wanted = false, installed;
 	CUresult r;
 
 	o->schedule->compute_ns = (uint64_t)(o->times.compute_ms * 1e6);
 	p->busy = true;
 	lock_release(&p->lock);
 	r = schedule_install(p->device, o->schedule, c);
-	if (r == CUDA_SUCCESS && (conf.guard == GUARD_FAST ||
+	installed = r == CUDA_SUCCESS;
+	/* The device's now, and gone where another thread ends it. */
+	if (installed)
+		o->schedule = NULL;
+	if (installed && (conf.guard == GUARD_FAST ||
 	    (conf.guard == GUARD_AUTO && conf.verify_iters == 0)))
 		r = schedule_make_fast(p->device);
 	lock_acquire(&p->lock);
 	p->busy = false;
-	if (schedule_active(p->device)) {
-		say_plan(o);
+	if (installed && schedule_active(p->device)) {
+		say_plan(o, nr_slots);
 		trace_plan(p->device->ordinal, o->profile.layers,
 			o->profile.nr_layers);
-		o->schedule = NULL;	/* the device's now */
 		wanted = trial_wanted(p, o);
 		p->iterations = p->on_demand = 0;
 		p->bad = 0;
 		phase_set(p, conf.guard == GUARD_FAST ||
 			(conf.guard == GUARD_AUTO && conf.verify_iters == 0) ?
 			PHASE_FAST : PHASE_CAREFUL);
+	} else if (installed) {
+		phase_watch(p);		/* another thread has ended it */
 	} else {
 		log_once(LOG_WARN, "a plan could not be put into force: %s",
 			api_result_name(r));
@@ -509,14 +515,19 @@ static void make_fast(struct phase *p) REQUIRES(&p->lock)
 
 static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
 {
+	bool ended;
+
 	p->busy = true;
 	lock_release(&p->lock);
-	schedule_end(p->device, why);
+	ended = schedule_try_end(p->device, why);
 	lock_acquire(&p->lock);
 	p->busy = false;
 	if (p->patience < 1024)
 		p->patience *= 2;
-	phase_watch(p);
+	p->bad = 0;
+	p->on_demand = 0;
+	if (ended)
+		phase_watch(p);
 }
 
 void phase_turn(struct device *d, CUstream s, bool on_demand)

@@ -137,7 +137,12 @@ static void begin(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	t->tried++;
 	p->busy = true;
 	lock_release(&p->lock);
-	schedule_end(p->device, NULL);
+	if (!schedule_try_end(p->device, NULL)) {
+		lock_acquire(&p->lock);
+		p->busy = false;
+		trial_drop(p);
+		return;
+	}
 	r = in_place_enter(p->device, c);
 	lock_acquire(&p->lock);
 	p->busy = false;

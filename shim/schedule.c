@@ -246,7 +246,8 @@ CUresult schedule_install(struct device *d, struct schedule *sc,
 	CUresult r;
 	bool taken;
 
-	schedule_end(d, NULL);
+	if (!schedule_try_end(d, NULL))
+		return CUDA_ERROR_LAUNCH_TIMEOUT;
 	sc->context = c;
 	lock_acquire(&d->pool_lock);
 	r = leave_chunks(d, sc);
@@ -504,6 +505,16 @@ void schedule_end(struct device *d, const char *why)
 	/* Who has seen its units is in an open section. */
 	if (section_wait_all(tenancy_deadline()))
 		schedule_destroy(sc);
+}
+
+bool schedule_try_end(struct device *d, const char *why)
+{
+	/* What is mapped may not go while a kernel may still read it. */
+	if (schedule_active(d) && context_has_host_functions() &&
+	    context_quiesce(d) == CUDA_ERROR_LAUNCH_TIMEOUT)
+		return false;
+	schedule_end(d, why);
+	return true;
 }
 
 void schedule_context_ends(struct device *d, const struct context *c)

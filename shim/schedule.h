@@ -36,7 +36,13 @@ CUresult schedule_make_fast(struct device *d);
  * for the log.  No section may be open and no lock held.
  */
 void schedule_end(struct device *d, const char *why);
-/* The same where one of these pages is in a unit. */
+/*
+ * The same where it can wait: false, and the plan goes on, where a stream may be
+ * waiting for this very thread (host functions) and did not come to its end
+ * within wait_ms.
+ */
+bool schedule_try_end(struct device *d, const char *why) WARN_UNUSED;
+/* As schedule_end(), where one of these pages is in a unit. */
 void schedule_leave(struct device *d, uint32_t first, uint32_t nr);
 /*
  * GPU memory for a plan whose tensors have the pages [first, first + nr):
