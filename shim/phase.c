@@ -156,6 +156,8 @@ void phase_watch(struct phase *p)
 	p->bad = 0;
 	p->iterations = p->on_demand = 0;
 	trial_drop(p);
+	planner_forget(p->order);
+	p->order = NULL;
 	phase_set(p, PHASE_DISCOVERY);
 }
 
@@ -292,11 +294,22 @@ static void say_plan(const struct plan_order *o, uint32_t nr_slots)
 		(unsigned long long)(o->bound_ms * 1000));
 }
 
+/*
+ * A plan with one visit has no second one for which anything would be unmapped,
+ * nor iterations that could be counted: there is nothing to be careful about.
+ */
+static bool fast_at_once(const struct schedule *sc)
+{
+	return conf.guard == GUARD_FAST || (conf.guard == GUARD_AUTO &&
+		(conf.verify_iters == 0 || sc->visits.nr < 2));
+}
+
 /* Puts a finished plan into force; the lock is free meanwhile. */
 void phase_install(struct phase *p, struct context *c)
 {
 	struct plan_order *o = p->order;
 	uint32_t nr_slots = o->schedule->nr_slots;
+	bool fast = fast_at_once(o->schedule);
 	bool wanted = false, installed;
 	CUresult r;
 
@@ -308,11 +321,11 @@ void phase_install(struct phase *p, struct context *c)
 	/* The device's now, and gone where another thread ends it. */
 	if (installed)
 		o->schedule = NULL;
-	if (installed && (conf.guard == GUARD_FAST ||
-	    (conf.guard == GUARD_AUTO && conf.verify_iters == 0)))
+	if (installed && fast)
 		r = schedule_make_fast(p->device);
 	lock_acquire(&p->lock);
 	p->busy = false;
+	p->order = NULL;
 	if (installed && schedule_active(p->device)) {
 		say_plan(o, nr_slots);
 		trace_plan(p->device->ordinal, o->profile.layers,
@@ -320,9 +333,7 @@ void phase_install(struct phase *p, struct context *c)
 		wanted = trial_wanted(p, o);
 		p->iterations = p->on_demand = 0;
 		p->bad = 0;
-		phase_set(p, conf.guard == GUARD_FAST ||
-			(conf.guard == GUARD_AUTO && conf.verify_iters == 0) ?
-			PHASE_FAST : PHASE_CAREFUL);
+		phase_set(p, fast ? PHASE_FAST : PHASE_CAREFUL);
 	} else if (installed) {
 		phase_watch(p);		/* another thread has ended it */
 	} else {
@@ -330,7 +341,6 @@ void phase_install(struct phase *p, struct context *c)
 			api_result_name(r));
 		phase_set(p, PHASE_ON_DEMAND);
 	}
-	p->order = NULL;
 	if (wanted)
 		trial_prepare(p, o);
 	else
@@ -423,6 +433,8 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 	if (state == OBSERVE_APERIODIC) {
 		log_info("the program's launches do not repeat: data is moved "
 			"on demand");
+		planner_forget(p->order);
+		p->order = NULL;
 		phase_set(p, PHASE_ON_DEMAND);
 		return;
 	}

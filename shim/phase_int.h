@@ -46,6 +46,7 @@ struct plan_order {
 	struct timeline_times times;	/* of the steady state; 0: not known */
 	bool from_file;			/* plan_in's */
 	bool done;			/* guarded by phase_plan.c's lock */
+	bool unwanted;			/* likewise: the thread destroys it */
 };
 
 /*
@@ -151,6 +152,8 @@ void order_run(struct plan_order *o);
 int planner_submit(struct plan_order *o) WARN_UNUSED;
 /* The order, done; NULL: not yet.  Waits up to wait_ns for it. */
 struct plan_order *planner_take(struct plan_order *o, uint64_t wait_ns);
+/* Nobody will take it: it is destroyed, now or when it is done.  NULL is fine. */
+void planner_forget(struct plan_order *o);
 /* Ends the thread after what it is at. */
 void planner_stop(void);
 

@@ -198,6 +198,8 @@ static void *run(void *arg)
 		order_run(o);
 		lock_acquire(&plan_lock);
 		o->done = true;
+		if (o->unwanted)
+			order_destroy(o);
 		pthread_cond_broadcast(&plan_cond);
 	}
 	lock_release(&plan_lock);
@@ -249,6 +251,19 @@ struct plan_order *planner_take(struct plan_order *o, uint64_t wait_ns)
 		done = o;
 	lock_release(&plan_lock);
 	return done;
+}
+
+void planner_forget(struct plan_order *o)
+{
+	if (o == NULL)
+		return;
+	lock_acquire(&plan_lock);
+	/* What a file may still be made of is made. */
+	if (o->done)
+		order_destroy(o);
+	else
+		o->unwanted = true;
+	lock_release(&plan_lock);
 }
 
 void planner_stop(void)
