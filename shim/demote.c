@@ -125,7 +125,10 @@ static CUresult victims_unmap(struct device *d, struct victims *v)
 	return r;
 }
 
-/* Of these pages all that are there and may leave. */
+/*
+ * Of these pages all that are there and may leave, which those do not that
+ * another thread holds (tenancy_part.c).
+ */
 static void victims_name(struct device *d, const uint32_t *pages, uint32_t n,
 	enum page_tier tier, struct victims *v)
 	REQUIRES(&d->pool_lock)
@@ -133,7 +136,8 @@ static void victims_name(struct device *d, const uint32_t *pages, uint32_t n,
 	for (uint32_t i = 0; i < n; i++) {
 		struct page *p = &d->pages[pages[i]];
 
-		if (page_tier(d, pages[i]) != tier || p->fixed)
+		if (page_tier(d, pages[i]) != tier || p->fixed ||
+		    (device_word(d, pages[i]) & PAGE_LEAVING) != 0)
 			continue;
 		p->arena = arena_alloc(p->len);
 		if (p->arena == ARENA_NONE)

@@ -24,6 +24,43 @@ static void mark_fixed(struct page_set *s, bool fixed)
 	lock_release(&d->pool_lock);
 }
 
+/*
+ * Who is given the address is to find memory of the GPU there, so what a trial
+ * put into host memory comes back.  Where that is the policy, it stays.
+ */
+static CUresult host_leaves(struct page_set *s)
+{
+	struct device *d = s->device;
+	size_t most = page_set_pages(s) + 1;
+	uint32_t *pages = malloc(most * sizeof(*pages));
+	uint32_t *was = malloc(most * sizeof(*was));
+	uint32_t n = 0, gone = 0;
+	CUcontext popped;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (pages != NULL && was != NULL)
+		r = s->context == s->caller ? CUDA_SUCCESS :
+			real.cuCtxPushCurrent_v2(s->context->handle);
+	if (r == CUDA_SUCCESS) {
+		lock_acquire(&d->pool_lock);
+		for_each_page(s, i, page)
+			if (page_tier(d, page) == TIER_HOST)
+				pages[n++] = page;
+		if (n > 0 && !d->tenancy->layout->host)
+			gone = demote_host(d, pages, n, was);
+		else
+			n = 0;
+		lock_release(&d->pool_lock);
+		if (s->context != s->caller)
+			real.cuCtxPopCurrent_v2(&popped);
+		if (gone < n)
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	free(pages);
+	free(was);
+	return r;
+}
+
 /* A chunk from wherever one can be had. */
 static uint32_t chunk_find(struct device *d, const struct page_set *keep)
 {
@@ -104,7 +141,9 @@ CUresult tenancy_fix(struct page_set *s)
 	/* A slot is about to change its memory. */
 	if (!schedule_try_end(d, "memory is needed at a fixed place"))
 		return CUDA_ERROR_LAUNCH_TIMEOUT;
-	r = tenancy_acquire(s);
+	r = host_leaves(s);
+	if (r == CUDA_SUCCESS)
+		r = tenancy_acquire(s);
 	if (r != CUDA_SUCCESS)
 		return r;
 	/* Marked pages stay although the section closes; others are pinned. */

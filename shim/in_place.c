@@ -259,19 +259,28 @@ CUresult in_place_enter(struct device *d, struct context *c)
 bool in_place_leave(struct device *d)
 {
 	uint32_t end = alloc_end_page(d), at = 0;
-	uint32_t pages[BATCH], was[BATCH], n, gone;
+	uint32_t pages[BATCH], was[BATCH], n;
 	bool all = true;
 
 	lock_acquire(&d->pool_lock);
 	for (;;) {
 		n = 0;
-		for (; at < end && n < BATCH; at++)
-			if (page_tier(d, at) == TIER_HOST)
+		for (; at < end && n < BATCH; at++) {
+			if (page_tier(d, at) != TIER_HOST)
+				continue;
+			if (d->pages[at].fixed ||
+			    (device_word(d, at) & PAGE_LEAVING) != 0)
+				all = false;
+			else
 				pages[n++] = at;
+		}
 		if (n == 0)
 			break;
-		gone = demote_host(d, pages, n, was);
-		all &= gone == n;
+		/* What they waited for in vain the next would wait for, too. */
+		if (demote_host(d, pages, n, was) < n) {
+			all = false;
+			break;
+		}
 	}
 	lock_release(&d->pool_lock);
 	return all;

@@ -217,7 +217,7 @@ int unit_find(struct device *d, uint32_t first, uint32_t nr,
 
 		if ((word & PAGE_TIER_MASK) == TIER_NONE)
 			continue;
-		if ((word & PAGE_TIER_MASK) == TIER_RESIDENT) {
+		if ((word & PAGE_TIER_MASK) != TIER_STREAMED) {
 			if (word & PAGE_LEAVING)
 				return -1;
 			continue;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that a network card was given: by descriptor, or with --address by
- * address after SYNC_MEMOPS.  From then on the card and kernels take turns at it, while
- * kernels walk through more memory than a small device holds.  The card reaches
- * physical memory, so the bytes must stay where they were when it was given
- * them.  With --refused it need not get them, and then all else goes on.  Where
- * no software driver plays the card, kernels read and write alone.
+ * address after SYNC_MEMOPS.  From then on the card and kernels take turns at
+ * it, while kernels walk through more memory than a small device holds.  The
+ * card reaches physical memory, so the bytes must stay where they were when it
+ * was given them.  With --walks N kernels have walked so often before; with
+ * --one there is an allocation only, no mapped memory.  With --refused the card
+ * need not get them, and then all else goes on.  Where no software driver plays
+ * the card, kernels read and write alone.
  */
 #include <dlfcn.h>
 #include <unistd.h>
@@ -23,7 +25,7 @@ static struct e2e_vmm v;
 static CUdeviceptr out;
 static CUstream stream;
 static uint64_t size = 3 << 20, weights = 8, rounds = 3, seed = 11;
-static uint64_t address, refused;
+static uint64_t address, refused, walks, one;
 static CUdeviceptr weight[MAX];
 static uint32_t digest[MAX];
 
@@ -193,6 +195,7 @@ int main(int argc, char **argv)
 		{ "bytes", &size, 0 }, { "weights", &weights, 0 },
 		{ "rounds", &rounds, 0 }, { "address", &address, 1 },
 		{ "refused", &refused, 1 },
+		{ "walks", &walks, 0 }, { "one", &one, 1 },
 	};
 	struct shared plain = { "an allocation", 0, -1, NULL };
 	struct shared mapped = { "mapped memory", 0, -1, NULL };
@@ -215,20 +218,28 @@ int main(int argc, char **argv)
 		digest[i] = e2e_upload_random(weight[i], size, i, &seed);
 	}
 	plain.p = e2e_alloc(size);
-	mapped.p = map(handle, unit);
 	upload(&plain);
-	upload(&mapped);
+	if (!one) {
+		mapped.p = map(handle, unit);
+		upload(&mapped);
+	}
+	for (uint64_t i = 0; i < walks; i++)
+		pressure();
 	if (address) {
 		by_address(&plain, size);
-		by_address(&mapped, unit);
+		if (!one)
+			by_address(&mapped, unit);
 	} else {
 		by_descriptor(&plain, dev);
-		by_descriptor(&mapped, dev);
+		if (!one)
+			by_descriptor(&mapped, dev);
 	}
 	turns(&plain);
-	turns(&mapped);
+	if (!one)
+		turns(&mapped);
 	CU(cuMemFree, plain.p);
-	unmap(mapped.p, handle, unit);
+	if (!one)
+		unmap(mapped.p, handle, unit);
 	for (uint64_t i = 0; i < weights; i++) {
 		CU(cuMemFree, weight[i]);
 		printf("weights %d: %08x\n", (int)i, digest[i]);
