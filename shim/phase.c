@@ -55,6 +55,12 @@ static struct phase *phase_of(struct device *d)
 	return __atomic_load_n(&d->phase, __ATOMIC_ACQUIRE);
 }
 
+/* Whether what copies and waits for the device can be done with c current. */
+static bool is_here(const struct phase *p, const struct context *c)
+{
+	return c != NULL && c->ordinal == p->device->ordinal;
+}
+
 static struct phase *phase_make(struct device *d)
 {
 	struct phase *p = phase_of(d), *none = NULL;
@@ -380,7 +386,7 @@ static void try_file(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	struct plan_order *o = NULL;
 	enum file_match m = FILE_LATER;
 
-	if (p->busy || c == NULL || c->ordinal != p->device->ordinal)
+	if (p->busy || !is_here(p, c))
 		return;
 	p->busy = true;
 	lock_release(&p->lock);
@@ -407,6 +413,7 @@ static void try_file(struct phase *p, struct context *c) REQUIRES(&p->lock)
 
 void phase_needed(struct device *d)
 {
+	struct context *c = context_current();
 	struct phase *p;
 
 	if (!plans() || (p = phase_make(d)) == NULL)
@@ -415,8 +422,8 @@ void phase_needed(struct device *d)
 	if (p->id == PHASE_IDLE) {
 		phase_watch(p);
 		if (!p->file_asked)
-			try_file(p, context_current());
-	} else if (p->id == PHASE_IN_PLACE && !p->busy) {
+			try_file(p, c);
+	} else if (p->id == PHASE_IN_PLACE && !p->busy && is_here(p, c)) {
 		trial_leave(p);
 	}
 	lock_release(&p->lock);
@@ -447,7 +454,7 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 		phase_set(p, PHASE_PROFILING);
 	}
 	/* What follows copies; on a launch of another device it has to wait. */
-	if (c == NULL || c->ordinal != p->device->ordinal)
+	if (!is_here(p, c))
 		return;
 	if (p->id == PHASE_PROFILING && boundary &&
 	    n >= conf.discovery_iters + conf.profiling_iters &&
@@ -472,8 +479,8 @@ void phase_launch(struct device *d, CUfunction f, CUstream s,
 	lock_acquire(&p->lock);
 	if (waits && (p->file != NULL || !p->file_asked) && watches(p->id))
 		try_file(p, c);
-	if (p->id == PHASE_TRIAL) {
-		if (!p->busy && c != NULL && c->ordinal == d->ordinal)
+	if (p->id == PHASE_TRIAL || p->id == PHASE_IN_PLACE) {
+		if (!p->busy && is_here(p, c))
 			trial_launch(p, c, s, waits);
 	} else if (watches(p->id) && !p->busy) {
 		before = observe_iterations(p->observer);

@@ -127,7 +127,7 @@ bool trial_wanted(struct phase *p, const struct plan_order *o)
 void trial_prepare(struct phase *p, struct plan_order *o) REQUIRES(&p->lock);
 /* An iteration begins by the fast plan, with a launch on s. */
 void trial_turn(struct phase *p, CUstream s) REQUIRES(&p->lock);
-/* In place: a launch on s; waits: something is swapped again. */
+/* In place, on trial or kept: a launch on s; waits: something is swapped again. */
 void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 	REQUIRES(&p->lock);
 /* Whatever it was at is over; the plan may go on. */

@@ -18,6 +18,8 @@
 
 /* Laps that are timed on either side, after one that is not. */
 #define LAPS 3
+/* So many are begun; they do not come in if their stream has gone, say. */
+#define LAPS_MOST 64u
 /* Each costs a copy of all that is streamed, there and back. */
 #define TRIES 3
 /* What it must promise, and then keep. */
@@ -192,14 +194,21 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 	struct trial *t = &p->trial;
 	double ms;
 
-	if (t->state != TRIAL_ON)
-		return;
 	if (waits) {
 		trial_leave(p);
 		return;
 	}
+	if (t->state != TRIAL_ON)
+		return;
 	if (t->at == 0 || stat_get(launches) - t->at >= t->each)
 		lap(t, c, s);
+	if (t->nr < LAPS && t->lap - t->first > LAPS_MOST) {
+		log_info("iterations in place cannot be timed: the plan goes "
+			"on");
+		t->tried = TRIES;
+		go_back(p, c);
+		return;
+	}
 	if (t->nr == 0)
 		return;
 	ms = t->sum_ms / t->nr;
