@@ -23,6 +23,9 @@ static struct device device_storage[DEVICE_MAX] GUARDED_BY(device_lock);
 /* 0 unknown, 1 managed, -1 not manageable; by ordinal. */
 static int device_verdict[DEVICE_MAX] GUARDED_BY(device_lock);
 
+/* By ordinal: a bit for every device that may use its memory; atomic. */
+static uint32_t device_peers[DEVICE_MAX];
+
 /* A page must fit into one segment of the arena. */
 #define PAGE_MOST (64ull << 20)
 
@@ -37,9 +40,17 @@ static CUmemAllocationProp device_prop(CUdevice ordinal)
 	return prop;
 }
 
+void device_peer_add(CUdevice of, CUdevice by)
+{
+	if (of >= 0 && of < DEVICE_MAX && by >= 0 && by < DEVICE_MAX)
+		__atomic_fetch_or(&device_peers[of], 1u << by,
+			__ATOMIC_ACQ_REL);
+}
+
 CUresult device_grant(struct device *d, CUdeviceptr va, uint32_t n)
 {
-	uint32_t peers = __atomic_load_n(&d->peers, __ATOMIC_ACQUIRE);
+	uint32_t peers = __atomic_load_n(&device_peers[d->ordinal],
+		__ATOMIC_ACQUIRE);
 	CUmemAccessDesc desc[DEVICE_MAX];
 	size_t nr = 0;
 

@@ -56,7 +56,6 @@ struct device {
 	CUdeviceptr pool_base;	/* private addresses of the pool's slots */
 	uint32_t pool_max;	/* slots that fit there */
 
-	uint32_t peers;		/* bit per ordinal that may access; atomic */
 	uint64_t total;		/* of the device, bytes */
 	uint64_t budget;	/* most bytes of chunks; guarded by pool_lock */
 	uint64_t budget_most;	/* what it was at the start */
@@ -155,6 +154,11 @@ struct device *device_current(void);
  */
 CUresult device_map(struct device *d, CUdeviceptr va, uint32_t n,
 	const CUmemGenericAllocationHandle *handles) WARN_UNUSED;
+/*
+ * Device `by` may use the memory of device `of`, which need not be managed yet:
+ * what is mapped from now on is granted to it.
+ */
+void device_peer_add(CUdevice of, CUdevice by);
 /* Grants every peer access to mapped pages; device_map() does it by itself. */
 CUresult device_grant(struct device *d, CUdeviceptr va, uint32_t n)
 	WARN_UNUSED;

@@ -141,3 +141,32 @@ FREE_ASYNC(cuMemFreeAsync, ISSUE_LEGACY(s))
 FREE_ASYNC(cuMemFreeAsync_ptsz, ISSUE_PTSZ(s))
 ALLOC_POOL(cuMemAllocFromPoolAsync)
 ALLOC_POOL(cuMemAllocFromPoolAsync_ptsz)
+
+EXPORT CUresult cuDeviceSetMemPool(CUdevice d, CUmemoryPool pool)
+{
+	CUresult r = REAL(cuDeviceSetMemPool)(d, pool);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_pool_set();
+	return r;
+}
+
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
+	CUmemoryPool pool)
+{
+	CUresult r = REAL(cuMemSetMemPool)(where, type, pool);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_pool_set();
+	return r;
+}
+
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool,
+	const CUmemAccessDesc *desc, size_t n)
+{
+	CUresult r = REAL(cuMemPoolSetAccess)(pool, desc, n);
+
+	if (r == CUDA_SUCCESS && init_active())
+		r = issue_pool_shared(pool, desc, n);
+	return r;
+}

@@ -161,6 +161,11 @@ bool issue_ipc_refused(CUdeviceptr p);
  * managed memory there becomes accessible too.
  */
 CUresult issue_peer_enabled(CUcontext peer);
+/* The same for the devices that a pool's memory was made accessible to. */
+CUresult issue_pool_shared(CUmemoryPool pool, const CUmemAccessDesc *desc,
+	size_t n);
+/* The program has set the pool that some device allocates from. */
+void issue_pool_set(void);
 void issue_stream_created(CUstream s, unsigned flags);
 void issue_stream_destroyed(CUstream s);
 void issue_context_created(CUcontext c, CUdevice ordinal);

@@ -23,6 +23,11 @@ void issue_let_go(struct issue *i);
 /* Ends the issue with an error; always false. */
 bool issue_refuse(struct issue *i, CUresult r);
 bool issue_is_capturing(CUstream s);
+/*
+ * Whether the current device allocates in stream order from a pool that the
+ * program made.
+ */
+bool issue_pool_chosen(void);
 /* The allocation of a range; false: the range leaves it. */
 bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 	struct alloc **a);

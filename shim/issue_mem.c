@@ -295,8 +295,11 @@ CUresult issue_alloc_async(CUdeviceptr *p, size_t size, CUstream s,
 	struct wish w = { .size = size, .async = true };
 
 	*native = true;
-	/* In a capture it becomes a node of the graph, which is the driver's. */
-	if (issue_is_capturing(s))
+	/*
+	 * In a capture it becomes a node of the graph, which is the driver's;
+	 * what comes from a pool of the program's own may be shared.
+	 */
+	if (issue_is_capturing(s) || issue_pool_chosen())
 		return CUDA_SUCCESS;
 	return alloc_any(p, &w, native);
 }
@@ -433,28 +436,6 @@ bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
 }
 
 /* ---- contexts, streams, modules ---- */
-
-CUresult issue_peer_enabled(CUcontext peer)
-{
-	CUdevice from, to;
-	CUcontext popped;
-	CUresult r;
-
-	if (real.cuCtxGetDevice(&from) != CUDA_SUCCESS || from < 0 ||
-	    from >= DEVICE_MAX)
-		return CUDA_SUCCESS;
-	r = real.cuCtxPushCurrent_v2(peer);
-	if (r != CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	if (real.cuCtxGetDevice(&to) == CUDA_SUCCESS && to != from)
-		for (int n = 0; n < __atomic_load_n(&device_nr,
-		     __ATOMIC_ACQUIRE); n++)
-			if (device_list[n]->ordinal == to && __atomic_load_n(
-			    &device_list[n]->tenancy, __ATOMIC_ACQUIRE))
-				r = tenancy_peer(device_list[n], from);
-	real.cuCtxPopCurrent_v2(&popped);
-	return r;
-}
 
 void issue_stream_created(CUstream s, unsigned flags)
 {

@@ -70,13 +70,21 @@ static bool answer_own(void *data, CUpointer_attribute attr,
 	}
 }
 
-/* Allocations in stream order and the program's own ranges have no twin. */
+/*
+ * Allocations in stream order have no twin.  They belong to a pool, not to a
+ * context; ours stand for those of the device's default pool.
+ */
 static CUresult answer_plain(void *data, CUpointer_attribute attr,
 	const struct alloc *a)
 {
+	CUmemoryPool pool = NULL;
+
 	switch (attr) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		return put(data, &a->context->handle, sizeof(CUcontext));
+		return put_u64(data, 0);
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		real.cuDeviceGetDefaultMemPool(&pool, a->context->ordinal);
+		return put(data, &pool, sizeof(pool));
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		return put_u32(data, CU_MEMORYTYPE_DEVICE);
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -89,7 +97,6 @@ static CUresult answer_plain(void *data, CUpointer_attribute attr,
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		return put_u32(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		return put_u64(data, 0);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:

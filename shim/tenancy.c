@@ -551,15 +551,14 @@ static bool any_moving(const struct device *d, uint32_t nr_pages)
 	return false;
 }
 
-CUresult tenancy_peer(struct device *d, CUdevice ordinal)
+CUresult tenancy_peer(struct device *d)
 {
 	uint32_t end = alloc_end_page(d);
 	uint64_t deadline = tenancy_deadline();
 	CUresult r = CUDA_SUCCESS;
 
-	__atomic_fetch_or(&d->peers, 1u << ordinal, __ATOMIC_ACQ_REL);
 	lock_acquire(&d->pool_lock);
-	/* Who maps now may have looked before the bit was set. */
+	/* Who maps now may have looked before the peer was added. */
 	while (any_moving(d, end))
 		if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
 			break;

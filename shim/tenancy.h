@@ -94,11 +94,8 @@ CUresult tenancy_acquire_pair(struct page_set *a, struct page_set *b)
 	WARN_UNUSED;
 void tenancy_release_pair(struct page_set *a, struct page_set *b);
 
-/*
- * Another device may use this one's memory: grants it access to all that is
- * mapped now and later.
- */
-CUresult tenancy_peer(struct device *d, CUdevice ordinal);
+/* After device_peer_add(): what is mapped already is granted to all peers. */
+CUresult tenancy_peer(struct device *d);
 
 /*
  * Makes the set resident for good, for memory whose address somebody else

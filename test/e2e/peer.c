@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two devices: memory of each, copies between them in every spelling, kernels
- * on one that use memory of the other once peer access is enabled, mapped
- * memory with rights for both, the same with more memory than small devices
+ * on one that use memory of the other once peer access is enabled, or that of
+ * its pool, mapped memory with rights for both, the same with more memory than small devices
  * have.  Ends with 77 where there is one device.
  */
 #include "test/e2e/e2e_util.h"
@@ -291,6 +291,68 @@ static void large_launch(const struct gpu *a, struct large *la,
 	large_check(a, la, "kernels");
 }
 
+/* Access that is enabled before the other device has any such memory. */
+static void early(const struct gpu *a, const struct gpu *b)
+{
+	struct large la, lb;
+	int can;
+
+	CU(cuDeviceCanAccessPeer, &can, a->dev, b->dev);
+	if (!can)
+		return;
+	CU(cuCtxSetCurrent, a->ctx);
+	CU(cuCtxEnablePeerAccess, b->ctx, 0);
+	large_open(a, &la, 10);
+	large_open(b, &lb, 20);
+	large_launch(a, &la, b, &lb);
+	for (int i = 0; i < BUFFERS; i++) {
+		CU(cuMemFree, la.p[i]);
+		CU(cuMemFree, lb.p[i]);
+	}
+	CU(cuCtxSetCurrent, a->ctx);
+	CU(cuCtxDisablePeerAccess, b->ctx);
+}
+
+/* Memory of b's default pool, before and after a is given access to it. */
+static void pooled(const struct gpu *a, const struct gpu *b)
+{
+	CUmemAccessDesc desc = {
+		{ CU_MEM_LOCATION_TYPE_DEVICE, a->dev },
+		CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUdeviceptr p[2];
+	CUmemoryPool pool;
+	int can, pools;
+
+	CU(cuDeviceCanAccessPeer, &can, a->dev, b->dev);
+	CU(cuDeviceGetAttribute, &pools,
+		CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, b->dev);
+	if (!can || !pools)
+		return;
+	CU(cuDeviceGetDefaultMemPool, &pool, b->dev);
+	for (int i = 0; i < 2; i++) {
+		CU(cuCtxSetCurrent, b->ctx);
+		CU(cuMemAllocAsync, &p[i], LARGE, NULL);
+		CU(cuCtxSynchronize);
+		CU(cuMemPoolSetAccess, pool, &desc, 1);
+	}
+	for (int i = 0; i < 2; i++) {
+		set(b, p[i], 5 + (uint32_t)i);
+		set(a, a->data, 100);
+		launch(a, p[i], a->data);
+		launch(a, a->data, p[i]);
+		expect(a, a->data, 205 + (uint32_t)i, "memory of a pool");
+	}
+	CU(cuCtxSetCurrent, b->ctx);
+	CU(cuMemFreeAsync, p[0], NULL);
+	CU(cuMemFreeAsync, p[1], NULL);
+	CU(cuCtxSynchronize);
+	CU(cuMemPoolTrimTo, pool, 0);
+	/* Not for the rest of the program. */
+	desc.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	CU(cuMemPoolSetAccess, pool, &desc, 1);
+}
+
 static void large(const struct gpu *a, const struct gpu *b)
 {
 	struct large la, lb;
@@ -335,6 +397,8 @@ int main(void)
 	}
 	a = gpu_open(0);
 	b = gpu_open(1);
+	pooled(&a, &b);
+	early(&b, &a);
 	copies(&a, &b);
 	copies(&b, &a);
 	access(&a, &b);

@@ -8,6 +8,7 @@
 #include "test/e2e/e2e_util.h"
 
 #define N 20000
+#define LARGE ((size_t)3 << 20)
 
 static const char ptx[] =
 	".version 7.0\n"
@@ -157,6 +158,30 @@ static void many(CUstream s)
 	CU(cuStreamSynchronize, s);
 }
 
+/* Whose memory it is: that of a pool, and of no context. */
+static void belongs_to(CUmemoryPool pool, CUdeviceptr p)
+{
+	CUmemoryPool of = NULL;
+	CUcontext ctx;
+
+	CU(cuPointerGetAttribute, &of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p);
+	CU(cuPointerGetAttribute, &ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p);
+	if (of != pool)
+		E2E_FAIL("memory is of another pool");
+	if (ctx != NULL)
+		E2E_FAIL("memory of a pool belongs to a context");
+}
+
+static void large(CUmemoryPool pool, CUstream s)
+{
+	CUdeviceptr t;
+
+	CU(cuMemAllocAsync, &t, LARGE, s);
+	belongs_to(pool, t);
+	CU(cuMemFreeAsync, t, s);
+	CU(cuStreamSynchronize, s);
+}
+
 static void own_pool(CUdevice dev, CUdeviceptr out, CUstream s)
 {
 	CUmemPoolProps props = {
@@ -198,6 +223,12 @@ static void own_pool(CUdevice dev, CUdeviceptr out, CUstream s)
 		E2E_FAIL("the device has another pool");
 	CU(cuMemAllocAsync, &t, 100, s);
 	CU(cuMemFree, t);
+	CU(cuMemAllocAsync, &t, LARGE, s);
+	belongs_to(pool, t);
+	if (pool_value(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) < LARGE)
+		E2E_FAIL("memory that the pool does not know");
+	CU(cuMemFreeAsync, t, s);
+	CU(cuStreamSynchronize, s);
 	CU(cuMemPoolDestroy, pool);
 }
 
@@ -227,6 +258,7 @@ int main(void)
 	scratch(out, a, pool);
 	handed_on(out, a, b);
 	many(a);
+	large(pool, a);
 	own_pool(dev, out, b);
 	CU(cuCtxSynchronize);
 	CU(cuMemPoolTrimTo, pool, 0);
