@@ -20,6 +20,7 @@ struct device;
 struct context {
 	CUcontext handle;
 	CUdevice ordinal;
+	unsigned attached;	/* cuCtxAttach beyond the first; atomic */
 	CUstream copy;		/* owned; towards the GPU; NULL until needed */
 	CUstream side;		/* owned; towards the host; likewise */
 	bool ready;		/* both exist; atomic */

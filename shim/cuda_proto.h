@@ -43,11 +43,14 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned int *, int *);
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice, unsigned int);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned int);
 
+CUresult cuCtxCreate(CUcontext *, unsigned int, CUdevice);
 CUresult cuCtxCreate_v2(CUcontext *, unsigned int, CUdevice);
 CUresult cuCtxCreate_v3(CUcontext *, CUexecAffinityParam *, int, unsigned int,
 	CUdevice);
 CUresult cuCtxCreate_v4(CUcontext *, CUctxCreateParams *, unsigned int,
 	CUdevice);
+CUresult cuCtxAttach(CUcontext *, unsigned int);
+CUresult cuCtxDetach(CUcontext);
 CUresult cuCtxDestroy(CUcontext);
 CUresult cuCtxDestroy_v2(CUcontext);
 CUresult cuCtxPushCurrent_v2(CUcontext);

@@ -25,6 +25,8 @@ EXPORT CUresult cuInit(unsigned int flags)
 		return r; \
 	}
 
+CREATE(cuCtxCreate, (CUcontext *c, unsigned int flags, CUdevice d),
+	(c, flags, d))
 CREATE(cuCtxCreate_v2, (CUcontext *c, unsigned int flags, CUdevice d),
 	(c, flags, d))
 CREATE(cuCtxCreate_v3, (CUcontext *c, CUexecAffinityParam *affinity, int n,
@@ -32,11 +34,25 @@ CREATE(cuCtxCreate_v3, (CUcontext *c, CUexecAffinityParam *affinity, int n,
 CREATE(cuCtxCreate_v4, (CUcontext *c, CUctxCreateParams *params,
 	unsigned int flags, CUdevice d), (c, params, flags, d))
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext c)
+#define DESTROY(symbol, ends) \
+	EXPORT CUresult symbol(CUcontext c) \
+	{ \
+		if (init_active()) \
+			ends(c); \
+		return REAL(symbol)(c); \
+	}
+
+DESTROY(cuCtxDestroy, issue_context_ends)
+DESTROY(cuCtxDestroy_v2, issue_context_ends)
+DESTROY(cuCtxDetach, issue_context_detaches)
+
+EXPORT CUresult cuCtxAttach(CUcontext *c, unsigned int flags)
 {
-	if (init_active())
-		issue_context_ends(c);
-	return REAL(cuCtxDestroy_v2)(c);
+	CUresult r = REAL(cuCtxAttach)(c, flags);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_context_attached(*c);
+	return r;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d)
@@ -99,9 +115,13 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *s, unsigned int flags,
 	return r;
 }
 
-EXPORT CUresult cuStreamDestroy_v2(CUstream s)
-{
-	if (init_active())
-		issue_stream_destroyed(s);
-	return REAL(cuStreamDestroy_v2)(s);
-}
+#define DESTROY_STREAM(symbol) \
+	EXPORT CUresult symbol(CUstream s) \
+	{ \
+		if (init_active()) \
+			issue_stream_destroyed(s); \
+		return REAL(symbol)(s); \
+	}
+
+DESTROY_STREAM(cuStreamDestroy)
+DESTROY_STREAM(cuStreamDestroy_v2)

@@ -171,6 +171,9 @@ void issue_stream_destroyed(CUstream s);
 void issue_context_created(CUcontext c, CUdevice ordinal);
 /* Before a context is destroyed: frees what is managed in it. */
 void issue_context_ends(CUcontext c);
+/* cuCtxAttach takes one more detach to end the context. */
+void issue_context_attached(CUcontext c);
+void issue_context_detaches(CUcontext c);
 /* Before a primary context is reset; after one was released. */
 void issue_primary_retained(CUdevice ordinal, CUcontext c);
 void issue_primary_resets(CUdevice ordinal);

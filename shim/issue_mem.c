@@ -516,6 +516,27 @@ void issue_context_ends(CUcontext handle)
 		context_ends(handle);
 }
 
+void issue_context_attached(CUcontext handle)
+{
+	struct context *c = context_find(handle);
+
+	if (c != NULL)
+		__atomic_fetch_add(&c->attached, 1, __ATOMIC_RELAXED);
+}
+
+void issue_context_detaches(CUcontext handle)
+{
+	struct context *c = context_find(handle);
+	unsigned n = c == NULL ? 0 :
+		__atomic_load_n(&c->attached, __ATOMIC_RELAXED);
+
+	while (n > 0)
+		if (__atomic_compare_exchange_n(&c->attached, &n, n - 1, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return;
+	issue_context_ends(handle);
+}
+
 void issue_primary_retained(CUdevice ordinal, CUcontext handle)
 {
 	context_primary_retained(ordinal, handle);

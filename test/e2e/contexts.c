@@ -95,6 +95,42 @@ static void dies_with_context(CUdevice dev)
 	CU(cuCtxDestroy, keep);
 }
 
+/* The calls of old, by number, since their names mean newer ones. */
+static void dies_the_old_way(CUdevice dev)
+{
+	CUresult (*create)(CUcontext *, unsigned int, CUdevice);
+	CUresult (*destroy)(CUcontext);
+	size_t before, after, total;
+	CUcontext keep, ctx, again;
+	CUdeviceptr p;
+
+	CU(cuGetProcAddress, "cuCtxCreate", (void **)&create, 2000, 0, NULL);
+	CU(cuGetProcAddress, "cuCtxDestroy", (void **)&destroy, 2000, 0, NULL);
+	CU(cuCtxCreate, &keep, NULL, 0, dev);
+	CU(cuMemGetInfo, &before, &total);
+	for (int way = 0; way < 3; way++) {
+		CU(create, &ctx, 0, dev);
+		CU(cuMemAlloc, &p, 32 << 20);
+		CU(cuMemsetD8, p, 1, 32 << 20);
+		if (way == 2) {
+			CU(cuCtxAttach, &again, 0);
+			CU(cuCtxDetach, ctx);
+			CU(cuMemsetD8, p, 2, 32 << 20);
+		}
+		CU(cuCtxSynchronize);
+		if (way == 0)
+			CU(destroy, ctx);
+		else
+			CU(cuCtxDetach, ctx);
+		expect_current(keep, "ended");
+		CU(cuMemGetInfo, &after, &total);
+		if (after < before)
+			E2E_FAIL("way %d: %zu bytes stayed in use", way,
+				before - after);
+	}
+	CU(cuCtxDestroy, keep);
+}
+
 static void primary(CUdevice dev)
 {
 	CUcontext a, b;
@@ -133,6 +169,7 @@ int main(void)
 	without_context(dev);
 	stack(dev);
 	dies_with_context(dev);
+	dies_the_old_way(dev);
 	primary(dev);
 	printf("checksum: ok\n");
 	return 0;

@@ -158,6 +158,15 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev,
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT))
+		c.result = create(out, flags, dev, 3010);
+	return call_end(&c);
+}
+
 CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice dev)
 {
 	struct call c;
@@ -237,6 +246,46 @@ CUresult cuCtxDestroy(CUcontext handle)
 
 	if (!call_begin(&c, __func__, CALL_INIT | CALL_FREES))
 		c.result = destroy(handle);
+	return call_end(&c);
+}
+
+/* The old way: a context ends with its last user. */
+static CUresult attach(struct context *ctx, CUcontext *out, unsigned flags)
+{
+	if (!out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	ctx->attached++;
+	*out = (CUcontext)ctx;
+	return CUDA_SUCCESS;
+}
+
+static CUresult detach(CUcontext handle)
+{
+	struct context *ctx = context_find(handle);
+
+	if (!ctx || ctx != context_current(call_thread()))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!ctx->attached)
+		return destroy(handle);
+	ctx->attached--;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT))
+		c.result = attach(c.context, out, flags);
+	return call_end(&c);
+}
+
+CUresult cuCtxDetach(CUcontext handle)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_INIT | CALL_FREES))
+		c.result = detach(handle);
 	return call_end(&c);
 }
 

@@ -25,6 +25,7 @@ struct context {
 	bool alive;
 	bool primary;
 	unsigned retains;		/* of the primary context */
+	unsigned attached;		/* beyond the first user */
 	unsigned flags;
 	unsigned api_version;
 	CUresult error;			/* sticky; 0 while all is well */
