@@ -395,6 +395,7 @@ UNIT := \
 	test_ptx_flow \
 	test_ptx_int \
 	test_ptx_mem \
+	test_ptx_seen \
 	test_ptx_vec \
 	test_ptx_warp \
 	test_section \
@@ -615,6 +616,7 @@ UNIT_OBJS_test_ptx_float := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_flow := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_int := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_mem := $(PTX_SRCS)
+UNIT_OBJS_test_ptx_seen := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_vec := $(PTX_SRCS)
 UNIT_OBJS_test_ptx_warp := $(PTX_SRCS)
 UNIT_OBJS_test_softcuda_image := $(SOFTCUDA_SRCS) $(PTX_SRCS)
