@@ -310,6 +310,7 @@ E2E := \
 	async_copies \
 	attributes \
 	binds \
+	blind \
 	contexts \
 	copies \
 	copy2d \

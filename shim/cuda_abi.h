@@ -629,6 +629,15 @@ typedef struct CUmemDecompressParams_st {
 	unsigned char padding[20];
 } CUmemDecompressParams;
 
+/* Nodes of graphs, and launches on several devices: only passed on. */
+typedef struct CUDA_KERNEL_NODE_PARAMS_st CUDA_KERNEL_NODE_PARAMS_v1;
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st CUDA_KERNEL_NODE_PARAMS;
+typedef struct CUDA_MEMSET_NODE_PARAMS_st CUDA_MEMSET_NODE_PARAMS;
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_st
+	CUDA_BATCH_MEM_OP_NODE_PARAMS;
+typedef struct CUgraphNodeParams_st CUgraphNodeParams;
+typedef struct CUDA_LAUNCH_PARAMS_st CUDA_LAUNCH_PARAMS;
+
 /* Entry points. */
 typedef enum CUdriverProcAddress_flags_enum {
 	CU_GET_PROC_ADDRESS_DEFAULT = 0,

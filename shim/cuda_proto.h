@@ -408,6 +408,49 @@ CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *);
 CUresult cuStreamIsCapturing_ptsz(CUstream, CUstreamCaptureStatus *);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *);
 
+CUresult cuGraphAddKernelNode(CUgraphNode *, CUgraph, const CUgraphNode *,
+	size_t, const CUDA_KERNEL_NODE_PARAMS_v1 *);
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *,
+	size_t, const CUDA_KERNEL_NODE_PARAMS *);
+CUresult cuGraphAddMemcpyNode(CUgraphNode *, CUgraph, const CUgraphNode *,
+	size_t, const CUDA_MEMCPY3D *, CUcontext);
+CUresult cuGraphAddMemsetNode(CUgraphNode *, CUgraph, const CUgraphNode *,
+	size_t, const CUDA_MEMSET_NODE_PARAMS *, CUcontext);
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *, CUgraph, const CUgraphNode *,
+	size_t, const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
+CUresult cuGraphAddNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t,
+	CUgraphNodeParams *);
+CUresult cuGraphAddNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *,
+	const CUgraphEdgeData *, size_t, CUgraphNodeParams *);
+CUresult cuGraphKernelNodeSetParams(CUgraphNode,
+	const CUDA_KERNEL_NODE_PARAMS_v1 *);
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode,
+	const CUDA_KERNEL_NODE_PARAMS *);
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const CUDA_MEMCPY3D *);
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode,
+	const CUDA_MEMSET_NODE_PARAMS *);
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
+CUresult cuGraphNodeSetParams(CUgraphNode, CUgraphNodeParams *);
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode,
+	const CUDA_KERNEL_NODE_PARAMS_v1 *);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode,
+	const CUDA_KERNEL_NODE_PARAMS *);
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec, CUgraphNode,
+	const CUDA_MEMCPY3D *, CUcontext);
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode,
+	const CUDA_MEMSET_NODE_PARAMS *, CUcontext);
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec, CUgraphNode,
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS *);
+CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode,
+	CUgraphNodeParams *);
+
+CUresult cuLaunch(CUfunction);
+CUresult cuLaunchGrid(CUfunction, int, int);
+CUresult cuLaunchGridAsync(CUfunction, int, int, CUstream);
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *,
+	unsigned int, unsigned int);
+
 CUresult cuEventCreate(CUevent *, unsigned int);
 CUresult cuEventRecord(CUevent, CUstream);
 CUresult cuEventRecord_ptsz(CUevent, CUstream);

@@ -103,6 +103,23 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gx,
 	return issue_end(&i, r);
 }
 
+/* ---- launches whose parameters are not looked at ---- */
+
+#define LAUNCH_BLIND(symbol, args, pass) \
+	EXPORT CUresult symbol args \
+	{ \
+		if (init_active() && !issue_launch_blind()) \
+			return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES; \
+		return REAL(symbol) pass; \
+	}
+
+LAUNCH_BLIND(cuLaunch, (CUfunction f), (f))
+LAUNCH_BLIND(cuLaunchGrid, (CUfunction f, int w, int h), (f, w, h))
+LAUNCH_BLIND(cuLaunchGridAsync, (CUfunction f, int w, int h, CUstream s),
+	(f, w, h, s))
+LAUNCH_BLIND(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *list,
+	unsigned int n, unsigned int flags), (list, n, flags))
+
 /* ---- host functions: a stream may wait for the program's own threads ---- */
 
 #define HOST_FUNCTION(symbol, args, pass) \

@@ -185,8 +185,13 @@ void issue_host_function(void);
 void issue_module_unloaded(void);
 /* Before any stream begins to capture, active or not. */
 void issue_capture_begins(void);
-/* Whether a stream may begin to capture; false: *r says why not. */
+/*
+ * Whether a stream may begin to capture, or a graph get a node; false: *r says
+ * why not.
+ */
 bool issue_may_capture(CUresult *r);
+/* The same for a launch whose parameters Ballast does not see. */
+bool issue_launch_blind(void);
 
 /*
  * ---- the program's own virtual memory ----

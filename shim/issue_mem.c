@@ -583,26 +583,3 @@ void issue_module_unloaded(void)
 {
 	kernarg_forget_all();
 }
-
-bool issue_may_capture(CUresult *r)
-{
-	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
-	     n++) {
-		struct device *d = device_list[n];
-
-		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL)
-			continue;
-		/* The graph will hold addresses that must stay good. */
-		if (!tenancy_freeze(d)) {
-			log_once(LOG_ERROR, "capturing a stream is refused: "
-				"not all managed memory is on the GPU, and "
-				"graphs over swapped memory are not supported "
-				"yet; a larger gpu_budget or enabled = false "
-				"helps");
-			stat_add(refused, 1);
-			*r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-			return false;
-		}
-	}
-	return true;
-}

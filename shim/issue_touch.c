@@ -140,3 +140,43 @@ CUresult issue_fix_values(const CUstreamBatchMemOpParams *ops, unsigned int n)
 		}
 	return r;
 }
+
+/* Whether all managed memory is on the GPU; then it stays there for good. */
+static bool freeze_all(void)
+{
+	for (int n = 0; n < __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
+	     n++) {
+		struct device *d = device_list[n];
+
+		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) != NULL &&
+		    !tenancy_freeze(d)) {
+			stat_add(refused, 1);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The graph will hold addresses that must stay good. */
+bool issue_may_capture(CUresult *r)
+{
+	if (freeze_all())
+		return true;
+	log_once(LOG_ERROR, "capturing a stream or adding to a graph is "
+		"refused: not all managed memory is on the GPU, and graphs "
+		"over swapped memory are not supported yet; a larger "
+		"gpu_budget or enabled = false helps");
+	*r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	return false;
+}
+
+bool issue_launch_blind(void)
+{
+	if (freeze_all())
+		return true;
+	log_once(LOG_ERROR, "a launch by cuLaunch, cuLaunchGrid or "
+		"cuLaunchCooperativeKernelMultiDevice is refused: it may need "
+		"managed memory that is not on the GPU; a larger gpu_budget "
+		"or enabled = false helps");
+	return false;
+}
