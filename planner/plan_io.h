@@ -133,6 +133,13 @@ uint64_t plan_io_unique_bytes(const struct plan_profile *p);
  */
 int plan_io_set_param(struct plan_io *io, const struct plan_strategy *s,
 	struct plan_params *p, const char *name, const char *value);
+/*
+ * name, or name:key=value,key=value, of less than PLAN_IO_STRATEGY bytes.  NULL:
+ * message (PLAN_MESSAGE bytes) says what is wrong.
+ */
+#define PLAN_IO_STRATEGY 512
+const struct plan_strategy *plan_io_strategy(const char *line,
+	struct plan_params *params, char *message);
 /* The value as plan_io_set_param() reads it; returns buf (>= 48 bytes). */
 const char *plan_io_param_text(enum plan_param_id id,
 	const struct plan_params *p, char *buf, size_t size);

@@ -231,3 +231,55 @@ const char *plan_io_param_text(enum plan_param_id id,
 	}
 	return buf;
 }
+
+/* ---- a strategy with its parameters in a line ---- */
+
+/* "key=value,key=value"; text is the caller's to change. */
+static bool read_params(const struct plan_strategy *s, char *text,
+	struct plan_params *params, char *message)
+{
+	struct plan_io io = { .guest = true };
+	char *next = text, *word, *value;
+
+	while (next != NULL) {
+		word = next;
+		next = strchr(word, ',');
+		if (next != NULL)
+			*next++ = '\0';
+		value = strchr(word, '=');
+		if (value == NULL) {
+			snprintf(message, PLAN_MESSAGE, "%s: \"%.60s\" is not "
+				"key=value", s->name, word);
+			return false;
+		}
+		*value++ = '\0';
+		if (plan_io_set_param(&io, s, params, word, value) != 0) {
+			snprintf(message, PLAN_MESSAGE, "%.*s",
+				PLAN_MESSAGE - 1, io.error);
+			return false;
+		}
+	}
+	return plan_params_check(s, params, message) == PLAN_OK;
+}
+
+const struct plan_strategy *plan_io_strategy(const char *line,
+	struct plan_params *params, char *message)
+{
+	const struct plan_strategy *s;
+	char text[PLAN_IO_STRATEGY], *colon;
+
+	message[0] = '\0';
+	snprintf(text, sizeof(text), "%s", line);
+	colon = strchr(text, ':');
+	if (colon != NULL)
+		*colon++ = '\0';
+	s = plan_strategy_find(text);
+	if (s == NULL) {
+		snprintf(message, PLAN_MESSAGE, "there is no strategy "
+			"\"%.64s\"; ballast plan --list names them all", text);
+		return NULL;
+	}
+	*params = s->defaults;
+	return colon == NULL || read_params(s, colon, params, message) ? s :
+		NULL;
+}

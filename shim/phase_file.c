@@ -24,54 +24,10 @@
 
 /* ---- the strategy ---- */
 
-/* "key=value,key=value"; text is the caller's to change. */
-static bool read_params(const struct plan_strategy *s, char *text,
-	struct plan_params *params, char *message)
-{
-	struct plan_io io = { .guest = true };
-	char *next = text, *word, *value;
-
-	while (next != NULL) {
-		word = next;
-		next = strchr(word, ',');
-		if (next != NULL)
-			*next++ = '\0';
-		value = strchr(word, '=');
-		if (value == NULL) {
-			snprintf(message, PLAN_MESSAGE, "%s: \"%.60s\" is not "
-				"key=value", s->name, word);
-			return false;
-		}
-		*value++ = '\0';
-		if (plan_io_set_param(&io, s, params, word, value) != 0) {
-			snprintf(message, PLAN_MESSAGE, "%.*s",
-				PLAN_MESSAGE - 1, io.error);
-			return false;
-		}
-	}
-	return plan_params_check(s, params, message) == PLAN_OK;
-}
-
 const struct plan_strategy *file_strategy(struct plan_params *params,
 	char *message)
 {
-	char text[CONF_TEXT_MAX], *colon;
-	const struct plan_strategy *s;
-
-	message[0] = '\0';
-	memcpy(text, conf.strategy.text, sizeof(text));
-	colon = strchr(text, ':');
-	if (colon != NULL)
-		*colon++ = '\0';
-	s = plan_strategy_find(text);
-	if (s == NULL) {
-		snprintf(message, PLAN_MESSAGE, "there is no strategy "
-			"\"%.64s\"; ballast plan --list names them all", text);
-		return NULL;
-	}
-	*params = s->defaults;
-	return colon == NULL || read_params(s, colon, params, message) ? s :
-		NULL;
+	return plan_io_strategy(conf.strategy.text, params, message);
 }
 
 /* ---- describing ---- */

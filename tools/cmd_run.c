@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "planner/plan_io.h"
 #include "shim/conf.h"
 #include "shim/log.h"
 #include "shim/status.h"
@@ -197,6 +198,22 @@ static void ignore_complaint(void *arg, const char *origin, const char *text)
 {
 }
 
+/* The library knows the planner's names only once it plans. */
+static void check_strategy(const struct conf *c, const char *origin,
+	const char *program)
+{
+	struct plan_params params;
+	char message[PLAN_MESSAGE];
+
+	if (!c->enabled || c->policy != POLICY_PLAN ||
+	    plan_io_strategy(c->strategy.text, &params, message) != NULL)
+		return;
+	if (c->strict || c->log_level > LOG_ERROR)
+		cli_warn("strategy (%s): %s", origin, message);
+	if (c->strict)
+		cli_die(EXIT_UNMANAGED, "strict: %s was not started", program);
+}
+
 /* The program as it is, with what is known about why it cannot be managed. */
 static int run_program(struct run *run)
 {
@@ -224,6 +241,7 @@ static int run_program(struct run *run)
 		cli_die(EXIT_UNMANAGED, "strict: %s was not started",
 			run->argv[0]);
 
+	check_strategy(&c, origins[CONF_ID_strategy], run->argv[0]);
 	fd = report_open(&status, run->stats);
 	if (status)
 		setenv(STATUS_ENV, status, 1);

@@ -23,10 +23,10 @@ STEP=${STEP:-1}
 cases()
 {
 	cat <<-'END'
+	threads|loop --threads 3 --layers 3 --bytes 256K --acts 64K --iters 16
 	decoder|decoder --layers 2 --tokens 14
 	sizes|loop --sizes 3 --layers 6 --acts 64K --iters 16
 	streams|loop --streams 3 --layers 5 --bytes 256K --acts 64K --iters 16
-	threads|loop --threads 3 --layers 3 --bytes 256K --acts 64K --iters 16
 	phases|loop --phases 5 --layers 5 --bytes 256K --acts 64K --iters 20
 	models|loop --models 2 --layers 4 --bytes 256K --acts 64K --iters 18
 	train|loop --train --layers 5 --bytes 256K --acts 64K --iters 16

@@ -147,6 +147,15 @@ try 0 ballast run -b 1G -o arena=2G -- sh -c \
 	'echo "$BALLAST_GPU_BUDGET $BALLAST_ARENA $LD_PRELOAD"'
 same "$(cat "$T/out")" "1G 2G $lib"
 
+# A strategy that is none is told; with --strict nothing is started.
+try 0 ballast run -o strategy=nonsense -- true
+has err 'there is no strategy "nonsense"'
+try 3 ballast run --strict -o strategy=knapsack_block:n_blocks=x -- true
+has err "n_blocks is 'x'"
+has err 'true was not started'
+try 0 ballast run -o strategy=nonsense -o policy=lru -- true
+! grep -q nonsense "$T/err" || fail "a strategy without a plan"
+
 # Standard output that cannot be written is an error.
 if [ -c /dev/full ]; then
 	"$T/bin/ballast" config >/dev/full 2>"$T/err" && fail "/dev/full"
