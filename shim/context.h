@@ -150,6 +150,9 @@ CUresult event_wait(struct event *e);
 /* The program queued a host function or a wait for a value. */
 void context_host_function(void);
 bool context_has_host_functions(void);
+/* The program captures, from now on perhaps; whether this stream does. */
+void context_capture_begins(void);
+bool context_is_capturing(CUstream s);
 /* Makes stream s wait for e; nothing to do where it is complete. */
 CUresult event_order(struct event *e, CUstream s);
 

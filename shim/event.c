@@ -224,3 +224,22 @@ CUresult event_order(struct event *e, CUstream s)
 	return r != CUDA_SUCCESS ? r :
 		real.cuStreamWaitEvent(s, e->handle, 0);
 }
+
+/* ---- capture ---- */
+
+/* Atomic; set for good by the first one, so that the others need not ask. */
+static bool captures;
+
+void context_capture_begins(void)
+{
+	__atomic_store_n(&captures, true, __ATOMIC_SEQ_CST);
+}
+
+bool context_is_capturing(CUstream s)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return __atomic_load_n(&captures, __ATOMIC_RELAXED) &&
+		real.cuStreamIsCapturing(s, &status) == CUDA_SUCCESS &&
+		status != CU_STREAM_CAPTURE_STATUS_NONE;
+}

@@ -175,21 +175,14 @@ static bool visit_collect(void *arg, uint64_t word)
 	return !c->failed;
 }
 
-/* Atomic; set for good by the first capture, so that the others need not ask. */
-static bool captures;
-
 void issue_capture_begins(void)
 {
-	__atomic_store_n(&captures, true, __ATOMIC_SEQ_CST);
+	context_capture_begins();
 }
 
 bool issue_is_capturing(CUstream s)
 {
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return __atomic_load_n(&captures, __ATOMIC_RELAXED) &&
-		real.cuStreamIsCapturing(s, &status) == CUDA_SUCCESS &&
-		status != CU_STREAM_CAPTURE_STATUS_NONE;
+	return context_is_capturing(s);
 }
 
 static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)

@@ -208,6 +208,7 @@ static CUresult alloc_end(struct device *d, struct alloc *a, bool quiet,
 	a->lost = tenancy_drop(d, a, quiet) != CUDA_SUCCESS;
 	stat_sub(managed_bytes, a->size);
 	alloc_destroy(d, a);
+	phase_freed(d);
 	if (twin != 0 && alive)
 		r = real.cuMemFree_v2(twin);
 	return r;
@@ -462,8 +463,10 @@ void issue_stream_destroyed(CUstream s)
 		for (int n = 0; n < __atomic_load_n(&device_nr,
 		     __ATOMIC_ACQUIRE); n++)
 			if (__atomic_load_n(&device_list[n]->tenancy,
-			    __ATOMIC_ACQUIRE) != NULL)
+			    __ATOMIC_ACQUIRE) != NULL) {
+				phase_stream_ends(device_list[n], s);
 				unit_stream_ends(device_list[n], s);
+			}
 		context_stream_destroyed(c, s);
 		real.cuCtxPopCurrent_v2(&popped);
 	}

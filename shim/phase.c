@@ -580,3 +580,29 @@ void phase_turn(struct device *d, CUstream s, bool on_demand)
 	}
 	lock_release(&p->lock);
 }
+
+/* ---- what else the program does ---- */
+
+void phase_stream_ends(struct device *d, CUstream s)
+{
+	struct phase *p = phase_of(d);
+
+	if (p == NULL)
+		return;
+	lock_acquire(&p->lock);
+	timing_stream_ends(p->timing, s);
+	timing_stream_ends(p->trial.laps, s);
+	lock_release(&p->lock);
+}
+
+void phase_freed(struct device *d)
+{
+	struct phase *p = phase_of(d);
+
+	if (p == NULL)
+		return;
+	lock_acquire(&p->lock);
+	if (p->id == PHASE_IN_PLACE && !p->busy)
+		trial_freed(p);
+	lock_release(&p->lock);
+}

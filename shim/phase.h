@@ -68,6 +68,11 @@ void phase_wait_ends(struct device *d, CUstream s);
  */
 void phase_turn(struct device *d, CUstream s, bool on_demand);
 
+/* Before a stream is destroyed; its context is current, no lock held. */
+void phase_stream_ends(struct device *d, CUstream s);
+/* Managed memory of d has been freed.  No lock held. */
+void phase_freed(struct device *d);
+
 /* At exit: the planning thread ends. */
 void phase_stop(void);
 

@@ -58,6 +58,7 @@ struct trial {
 		TRIAL_NONE,
 		TRIAL_WANTED,		/* the plan's iterations are timed */
 		TRIAL_ON,		/* in place; those are timed */
+		TRIAL_OVER,		/* in place no more, from the next launch */
 	} state;
 	struct plan_order *kept;	/* owned; to go back to its plan */
 	struct timing *laps;		/* owned; made for the first one */
@@ -132,6 +133,8 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 	REQUIRES(&p->lock);
 /* Whatever it was at is over; the plan may go on. */
 void trial_drop(struct phase *p) REQUIRES(&p->lock);
+/* In place, memory has been freed: the GPU may have room again. */
+void trial_freed(struct phase *p) REQUIRES(&p->lock);
 /* From data in place back to swapping, and watching. */
 void trial_leave(struct phase *p) REQUIRES(&p->lock);
 

@@ -15,6 +15,7 @@
 #include "shim/phase_int.h"
 #include "shim/schedule.h"
 #include "shim/stats.h"
+#include "shim/tenancy.h"
 
 /* Laps that are timed on either side, after one that is not. */
 #define LAPS 3
@@ -31,7 +32,9 @@
 bool trial_wanted(struct phase *p, const struct plan_order *o)
 {
 	/* Who names a plan or a strategy wants that. */
-	return conf.in_place == IN_PLACE_AUTO && p->trial.tried < TRIES &&
+	return conf.in_place == IN_PLACE_AUTO &&
+		/* What launches are counted by is the process's. */
+		__atomic_load_n(&device_nr, __ATOMIC_ACQUIRE) == 1 && p->trial.tried < TRIES &&
 		!o->from_file && strcmp(o->strategy->name, "optimal") == 0 &&
 		conf.guard != GUARD_CAREFUL && o->in_place_ms > 0 &&
 		o->in_place_ms < PROMISE * o->predicted_ms &&
@@ -194,7 +197,10 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 	struct trial *t = &p->trial;
 	double ms;
 
-	if (waits) {
+	if (t->state == TRIAL_OVER)
+		log_info("memory has been freed: data in host memory may go "
+			"back");
+	if (waits || t->state == TRIAL_OVER) {
 		trial_leave(p);
 		return;
 	}
@@ -221,6 +227,20 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 		t->tried = TRIES;
 		go_back(p, c);
 	}
+}
+
+/* It is only worth the way back if a good part of it could be on the GPU. */
+#define ROOM 8
+
+void trial_freed(struct phase *p)
+{
+	uint64_t idle = tenancy_idle(p->device);
+
+	if (idle == 0 || idle < stat_get(host_bytes) / ROOM)
+		return;
+	/* Perhaps the program only clears up: a launch will tell. */
+	p->trial.state = TRIAL_OVER;
+	phase_set(p, PHASE_TRIAL);
 }
 
 void trial_leave(struct phase *p)

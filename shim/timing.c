@@ -87,6 +87,12 @@ void timing_pause(struct timing *t)
 
 	if (t->begin == NULL)
 		return;
+	/* A capture would take the event for a part of its graph. */
+	if (context_is_capturing(t->stream)) {
+		drop(t, t->begin, t->context);
+		t->begin = NULL;
+		return;
+	}
 	end = t->nr == RING || __atomic_load_n(&t->context->dead,
 		__ATOMIC_ACQUIRE) ? NULL : take(t, t->context);
 	if (end != NULL && real.cuEventRecord(end, t->stream) ==
@@ -103,6 +109,12 @@ void timing_pause(struct timing *t)
 		drop(t, t->begin, t->context);
 	}
 	t->begin = NULL;
+}
+
+void timing_stream_ends(struct timing *t, CUstream s)
+{
+	if (t != NULL && t->begin != NULL && t->stream == s)
+		timing_pause(t);
 }
 
 void timing_mark(struct timing *t, struct context *c, CUstream s,

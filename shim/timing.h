@@ -31,6 +31,9 @@ void timing_mark(struct timing *t, struct context *c, CUstream s,
 /* The stretch under way ends, where it is that stream's; a wait follows. */
 void timing_pause(struct timing *t);
 
+/* Before a stream is destroyed; its context is current.  NULL is fine. */
+void timing_stream_ends(struct timing *t, CUstream s);
+
 /*
  * A finished stretch, oldest first: its step and time.  false: none has
  * finished yet.

@@ -24,6 +24,8 @@
  *	--shuffle	the order is another one each time
  *	--free K	before iteration K a layer gets new memory and values
  *	--alloc K, --alloc-bytes	every K-th iteration needs a large buffer
+ *	--spare K	before iteration K a buffer is freed that was made first
+ *			and never used
  *	--batch K, --move K, --handover K, --away K	from iteration K on
  *			there is twice the work, another stream, another thread;
  *			launches of library kernels, while a context is current
@@ -63,6 +65,7 @@ struct run {
 };
 
 static CUcontext ctx, away;
+static CUdeviceptr spare;
 static CUfunction kernel[LOOP_KERNELS];
 
 /* ---- steps --------------------------------------------------------------- */
@@ -330,6 +333,8 @@ static void iteration(struct run *r)
 	r->nr_steps = 0;
 	if (loop.free && r->it == loop.free)
 		loop_layer_renew(&m->layer[loop.layers / 2], r->seed + 99);
+	if (loop.spare && r->it == loop.spare && loop.threads == 1)
+		CU(cuMemFree, spare);
 	if (large)
 		large_create(r, &big);
 	pass(r, m);
@@ -523,6 +528,7 @@ int main(int argc, char **argv)
 		{ "shuffle", &loop.shuffle, 1 }, { "free", &loop.free, 0 },
 		{ "alloc", &loop.alloc, 0 },
 		{ "alloc-bytes", &loop.alloc_bytes, 0 },
+		{ "spare", &loop.spare, 0 },
 		{ "batch", &loop.batch, 0 }, { "move", &loop.move, 0 },
 		{ "handover", &loop.handover, 0 }, { "away", &loop.away, 0 },
 	};
@@ -543,6 +549,8 @@ int main(int argc, char **argv)
 		kernel[k] = e2e_kernel(mod, loop_kernels[k]);
 	if (loop.away)
 		open_away(dev);
+	if (loop.spare && loop.threads == 1)
+		spare = e2e_alloc(loop.alloc_bytes);
 	for (uint64_t i = 0; i < loop.threads; i++)
 		run_create(&runs[i], loop.seed + i * 100);
 	for (uint64_t i = 1; i < loop.threads; i++)
