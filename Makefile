@@ -155,6 +155,7 @@ HOOK_SRCS := \
 	shim/hook_mem.c \
 	shim/hook_module.c \
 	shim/hook_pointer.c \
+	shim/hook_sync.c \
 	shim/hook_vmm.c \
 	# EOL
 

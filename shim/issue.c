@@ -423,8 +423,11 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	if (!issue_range_alloc(dst, n, &d_dst, &a_dst) ||
 	    (!(how & ISSUE_FILL) && !issue_range_alloc(src, n, &d_src, &a_src)))
 		return issue_refuse(i, CUDA_ERROR_INVALID_VALUE);
-	if (a_dst == NULL && a_src == NULL)
+	if (a_dst == NULL && a_src == NULL) {
+		if (how & ISSUE_SYNC)
+			issue_waits(NULL);
 		return true;
+	}
 	if (a_dst != NULL && !(how & ISSUE_FILL)) {
 		alloc_span_add(d_dst, a_dst, dst);
 		if (how & ISSUE_FROM_HOST)
@@ -574,4 +577,26 @@ CUresult issue_end(struct issue *i, CUresult r)
 	issue_let_go(i);
 	init_leave();
 	return r != CUDA_SUCCESS ? r : i->result;
+}
+
+/* ---- waits ---- */
+
+void issue_waits(CUstream s)
+{
+	int n = __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
+
+	init_enter();
+	for (int i = 0; i < n; i++) {
+		struct device *d = device_list[i];
+
+		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL ||
+		    !schedule_active(d))
+			continue;
+		/* What is a launch's context may be that of a copy. */
+		if (s != NULL)
+			context_know(context_of_launch(s));
+		prefetch_pump(d);
+		context_know(NULL);
+	}
+	init_leave();
 }

@@ -182,6 +182,11 @@ void issue_primary_released(CUdevice ordinal);
 void issue_kernel_known(CUkernel k);
 /* Before a host function, or a wait for a value, is queued. */
 void issue_host_function(void);
+/*
+ * The calling thread is about to wait for the GPU; for a stream, or NULL.  No
+ * lock held.
+ */
+void issue_waits(CUstream s);
 void issue_module_unloaded(void);
 /* Before any stream begins to capture, active or not. */
 void issue_capture_begins(void);

@@ -164,10 +164,12 @@ static void begin(struct phase *p, struct context *c) REQUIRES(&p->lock)
 void trial_turn(struct phase *p, CUstream s)
 {
 	struct trial *t = &p->trial;
-	struct context *c = context_current();
+	struct context *c;
 
-	if (t->state != TRIAL_WANTED || c == NULL ||
-	    c->ordinal != p->device->ordinal)
+	if (t->state != TRIAL_WANTED)
+		return;
+	c = context_current();
+	if (c == NULL || c->ordinal != p->device->ordinal)
 		return;
 	lap(t, c, s);
 	if (t->nr >= LAPS && t->each > 0)
