@@ -14,14 +14,70 @@
 #include "shim/schedule.h"
 #include "shim/tenancy_int.h"
 
-static void mark_fixed(struct page_set *s, bool fixed)
+/* So often may other threads choose pages of the set to leave meanwhile. */
+#define TRIES 16
+
+/*
+ * Marks the pages; was: what they were before.  false: one has been chosen to
+ * leave, and nothing is marked.
+ */
+static bool mark_fixed(struct page_set *s, bool *was)
+{
+	struct device *d = s->device;
+	bool leaving = false;
+	size_t n = 0;
+
+	lock_acquire(&d->pool_lock);
+	for_each_page(s, r, page)
+		leaving |= (device_word(d, page) & PAGE_LEAVING) != 0;
+	if (!leaving)
+		for_each_page(s, r, page) {
+			was[n++] = d->pages[page].fixed;
+			d->pages[page].fixed = true;
+		}
+	lock_release(&d->pool_lock);
+	return !leaving;
+}
+
+static void unmark_fixed(struct page_set *s, const bool *was)
+{
+	struct device *d = s->device;
+	size_t n = 0;
+
+	lock_acquire(&d->pool_lock);
+	for_each_page(s, r, page)
+		d->pages[page].fixed = was[n++];
+	lock_release(&d->pool_lock);
+}
+
+static void let_go(struct page_set *s)
 {
 	struct device *d = s->device;
 
 	lock_acquire(&d->pool_lock);
-	for_each_page(s, r, page)
-		d->pages[page].fixed = fixed;
+	unpin_all(d, s);
 	lock_release(&d->pool_lock);
+	free(s->pins);
+	s->pins = NULL;
+}
+
+/* All pages are there, marked and pinned; no section is open. */
+static CUresult hold_fixed(struct page_set *s, bool *was)
+{
+	CUresult r = CUDA_ERROR_LAUNCH_TIMEOUT;
+	bool marked = false;
+
+	for (int i = 0; i < TRIES && !marked; i++) {
+		r = tenancy_acquire(s);
+		if (r != CUDA_SUCCESS)
+			return r;
+		/* Marked pages stay although the section closes. */
+		marked = mark_fixed(s, was);
+		section_close();
+		if (!marked)
+			let_go(s);
+	}
+	return marked ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_TIMEOUT;
 }
 
 /*
@@ -136,28 +192,26 @@ static CUresult fix_page(struct page_set *s, uint32_t page)
 CUresult tenancy_fix(struct page_set *s)
 {
 	struct device *d = s->device;
+	bool *was;
 	CUresult r;
 
 	/* A slot is about to change its memory. */
 	if (!schedule_try_end(d, "memory is needed at a fixed place"))
 		return CUDA_ERROR_LAUNCH_TIMEOUT;
-	r = host_leaves(s);
+	was = malloc((page_set_pages(s) + 1) * sizeof(*was));
+	r = was == NULL ? CUDA_ERROR_OUT_OF_MEMORY : host_leaves(s);
 	if (r == CUDA_SUCCESS)
-		r = tenancy_acquire(s);
-	if (r != CUDA_SUCCESS)
+		r = hold_fixed(s, was);
+	if (r != CUDA_SUCCESS) {
+		free(was);
 		return r;
-	/* Marked pages stay although the section closes; others are pinned. */
-	mark_fixed(s, true);
-	section_close();
+	}
 	for_each_page(s, i, page)
 		if (r == CUDA_SUCCESS)
 			r = fix_page(s, page);
 	if (r != CUDA_SUCCESS)
-		mark_fixed(s, false);
-	lock_acquire(&d->pool_lock);
-	unpin_all(d, s);
-	lock_release(&d->pool_lock);
-	free(s->pins);
-	s->pins = NULL;
+		unmark_fixed(s, was);
+	free(was);
+	let_go(s);
 	return r;
 }

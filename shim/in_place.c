@@ -181,12 +181,14 @@ static void batch_fail(struct device *d, struct batch *b)
 			device_address(d, b->pages[i]), 1) != CUDA_SUCCESS;
 
 		d->pages[b->pages[i]].state = PAGE_ABSENT;
-		if (lost)
+		if (lost) {
 			log_err("a page stays mapped to memory that it lost");
-		else if (i < b->nr_chunks)
+			d->tenancy->nr_lost += i < b->nr_chunks;
+		} else if (i < b->nr_chunks) {
 			chunk_recycle(d, b->where[i]);
-		else
+		} else {
 			host_give(d, b->where[i]);
+		}
 	}
 }
 
