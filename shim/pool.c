@@ -445,6 +445,24 @@ static CUresult order_after(struct page_set *s, struct event **events,
 }
 
 /*
+ * A driver that limits the mappings of a handle refuses one where aliases have
+ * used them up.  They go where it refused one of them, too: whether they have
+ * gone since, or do so now.
+ */
+static bool aliases_go(struct device *d, uint32_t unaliased)
+	REQUIRES(&d->pool_lock)
+{
+	struct tenancy *t = d->tenancy;
+	uint64_t deadline = tenancy_deadline();
+
+	while (t->unaliased == unaliased && t->schedule != NULL &&
+	       t->schedule->changing)
+		if (!lock_wait(&d->pool_lock, &d->pool_cond, deadline))
+			return false;
+	return t->unaliased != unaliased;
+}
+
+/*
  * One round; *again is set where a page got away and all must be redone.
  * Otherwise, on success, the section is open and the first *n of events are
  * what the stream must wait for.
@@ -454,10 +472,12 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 {
 	struct device *d = s->device;
 	struct jobs jobs = { 0 };
+	uint32_t unaliased;
 	CUresult r;
 
 	*again = false;
 	lock_acquire(&d->pool_lock);
+	unaliased = d->tenancy->unaliased;
 	r = decide(d, s, &jobs);
 	lock_release(&d->pool_lock);
 	if (r != CUDA_SUCCESS)
@@ -468,6 +488,10 @@ static CUresult acquire_once(struct page_set *s, struct event **events,
 	if (r != CUDA_SUCCESS) {
 		jobs_fail(d, &jobs);
 		unpin_all(d, s);
+		if (r == CUDA_ERROR_OUT_OF_MEMORY && aliases_go(d, unaliased)) {
+			*again = true;
+			r = CUDA_SUCCESS;
+		}
 	} else {
 		jobs_finish(d, s, &jobs);
 		section_open();

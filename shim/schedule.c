@@ -381,6 +381,7 @@ static void unalias_all(struct device *d, struct schedule *sc)
 	for (uint32_t i = 0; i < sc->nr_units; i++)
 		unalias(d, &sc->units[i]);
 	sc->aliases = false;
+	d->tenancy->unaliased++;
 }
 
 static CUresult alias_unit(struct device *d, struct schedule *sc,

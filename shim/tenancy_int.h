@@ -52,6 +52,7 @@ struct tenancy {
 	uint32_t backing;	/* allocations that may need the pool soon */
 	bool growing;		/* a thread is adding slots */
 	bool demoting;		/* a thread is taking chunks from residents */
+	uint32_t unaliased;	/* times that all aliases went */
 	bool frozen;
 	uint32_t floor;		/* pages that some call needs at once */
 	uint64_t complained;	/* largest request a message was given for */
