@@ -23,7 +23,7 @@ STEP=${STEP:-1}
 cases()
 {
 	cat <<-'END'
-	threads|loop --threads 3 --layers 3 --bytes 256K --acts 64K --iters 16
+	threads|loop --threads 2 --layers 2 --bytes 256K --acts 64K --iters 12
 	decoder|decoder --layers 2 --tokens 14
 	sizes|loop --sizes 3 --layers 6 --acts 64K --iters 16
 	streams|loop --streams 3 --layers 5 --bytes 256K --acts 64K --iters 16
