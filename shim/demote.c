@@ -273,24 +273,13 @@ uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 }
 
 uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
-	uint32_t *chunks)
+	enum page_tier tier, uint32_t *was)
 {
 	struct victims v = { 0 };
 
 	if (!demote_begin(d, n, &v))
 		return 0;
-	victims_name(d, pages, n, TIER_RESIDENT, &v);
-	return demote_run(d, &v, chunks);
-}
-
-uint32_t demote_host(struct device *d, const uint32_t *pages, uint32_t n,
-	uint32_t *was)
-{
-	struct victims v = { 0 };
-
-	if (!demote_begin(d, n, &v))
-		return 0;
-	victims_name(d, pages, n, TIER_HOST, &v);
+	victims_name(d, pages, n, tier, &v);
 	return demote_run(d, &v, was);
 }
 

@@ -103,7 +103,7 @@ static CUresult host_leaves(struct page_set *s)
 			if (page_tier(d, page) == TIER_HOST)
 				pages[n++] = page;
 		if (n > 0 && !d->tenancy->layout->host)
-			gone = demote_host(d, pages, n, was);
+			gone = demote_pages(d, pages, n, TIER_HOST, was);
 		else
 			n = 0;
 		lock_release(&d->pool_lock);
@@ -163,7 +163,7 @@ static CUresult slot_swap(struct device *d, uint32_t page, uint32_t chunk)
 	lock_acquire(&d->pool_lock);
 	slot_clear(slot);
 	slot->chunk = chunk;
-	become_resident(d, page, own);
+	page_settles(d, page, TIER_RESIDENT, own);
 	pthread_cond_broadcast(&d->pool_cond);
 	lock_release(&d->pool_lock);
 	return CUDA_SUCCESS;

@@ -153,26 +153,6 @@ static CUresult batch_fetch(struct device *d, struct context *c,
 	return r;
 }
 
-static void become_host(struct device *d, uint32_t page, uint32_t index)
-	REQUIRES(&d->pool_lock)
-{
-	struct page *p = &d->pages[page];
-	struct alloc *a = alloc_of_word(d, device_word(d, page));
-
-	p->chunk = index;
-	p->host = true;
-	p->slot = SLOT_NONE;
-	p->state = PAGE_PRESENT;
-	arena_free(p->arena, p->len);
-	p->arena = ARENA_NONE;
-	event_put(p->saved);
-	p->saved = NULL;
-	page_word_set(d, page, page_word(a, TIER_HOST));
-	alloc_settle(d, a, 1);
-	d->tenancy->nr_streamed--;
-	stat_sub(streamed_bytes, d->page_size);
-}
-
 static void batch_fail(struct device *d, struct batch *b)
 	REQUIRES(&d->pool_lock)
 {
@@ -213,10 +193,8 @@ static CUresult batch_run(struct device *d, struct context *c, struct batch *b)
 		return r;
 	}
 	for (uint32_t i = 0; i < b->nr; i++)
-		if (i < b->nr_chunks)
-			become_resident(d, b->pages[i], b->where[i]);
-		else
-			become_host(d, b->pages[i], b->where[i]);
+		page_settles(d, b->pages[i], i < b->nr_chunks ? TIER_RESIDENT :
+			TIER_HOST, b->where[i]);
 	return CUDA_SUCCESS;
 }
 
@@ -279,7 +257,7 @@ bool in_place_leave(struct device *d)
 		if (n == 0)
 			break;
 		/* What they waited for in vain the next would wait for, too. */
-		if (demote_host(d, pages, n, was) < n) {
+		if (demote_pages(d, pages, n, TIER_HOST, was) < n) {
 			all = false;
 			break;
 		}

@@ -180,11 +180,6 @@ void issue_capture_begins(void)
 	context_capture_begins();
 }
 
-bool issue_is_capturing(CUstream s)
-{
-	return context_is_capturing(s);
-}
-
 static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)
 {
 	log_once(LOG_ERROR, "a launch is refused: %s", why);
@@ -298,7 +293,7 @@ static NOINLINE bool launch_streamed(struct issue *i, CUfunction f,
 		return launch_refused(i, CUDA_ERROR_NOT_SUPPORTED,
 			"it mixes swapped memory of three devices");
 	}
-	capturing = issue_is_capturing(s);
+	capturing = context_is_capturing(s);
 	if (!(capturing ? sets_wait(i) : watched(i, f, s))) {
 		/* All is there, unless it leaves right now. */
 		i->kind = ISSUE_OPEN;
@@ -443,7 +438,7 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 		i->peer.device = d_src;
 	i->set.writes = a_dst != NULL;
 	i->pieces = true;
-	if (issue_is_capturing(s)) {
+	if (context_is_capturing(s)) {
 		log_once(LOG_ERROR, "a copy is refused: its stream is "
 			"capturing, and its memory is not all on the GPU");
 		return issue_refuse(i, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

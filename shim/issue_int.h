@@ -22,7 +22,6 @@ bool issue_hold(struct issue *i);
 void issue_let_go(struct issue *i);
 /* Ends the issue with an error; always false. */
 bool issue_refuse(struct issue *i, CUresult r);
-bool issue_is_capturing(CUstream s);
 /*
  * Whether the current device allocates in stream order from a pool that the
  * program made.

@@ -300,7 +300,7 @@ CUresult issue_alloc_async(CUdeviceptr *p, size_t size, CUstream s,
 	 * In a capture it becomes a node of the graph, which is the driver's;
 	 * what comes from a pool of the program's own may be shared.
 	 */
-	if (issue_is_capturing(s) || issue_pool_chosen())
+	if (context_is_capturing(s) || issue_pool_chosen())
 		return CUDA_SUCCESS;
 	return alloc_any(p, &w, native);
 }

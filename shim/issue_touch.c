@@ -81,7 +81,7 @@ bool issue_go(struct issue *i)
 		return true;
 	}
 	issue_let_go(i);
-	if (issue_is_capturing(i->set.stream)) {
+	if (context_is_capturing(i->set.stream)) {
 		issue_sets_clear(i);
 		log_once(LOG_ERROR, "a call is refused: its stream is "
 			"capturing, and its memory is not all on the GPU");

@@ -160,7 +160,7 @@ static NOINLINE bool enter(struct issue *i, struct unit *u, CUstream s)
 	bool entered;
 
 	context_know(c);
-	entered = c != NULL && !issue_is_capturing(s) &&
+	entered = c != NULL && !context_is_capturing(s) &&
 		unit_enter(i->units_of, u, s, c, &r);
 	context_know(NULL);
 	if (entered)

@@ -413,7 +413,6 @@ static void try_file(struct phase *p, struct context *c) REQUIRES(&p->lock)
 
 void phase_needed(struct device *d)
 {
-	struct context *c = context_current();
 	struct phase *p;
 
 	if (!plans() || (p = phase_make(d)) == NULL)
@@ -422,8 +421,9 @@ void phase_needed(struct device *d)
 	if (p->id == PHASE_IDLE) {
 		phase_watch(p);
 		if (!p->file_asked)
-			try_file(p, c);
-	} else if (p->id == PHASE_IN_PLACE && !p->busy && is_here(p, c)) {
+			try_file(p, context_current());
+	} else if (p->id == PHASE_IN_PLACE && !p->busy &&
+		   is_here(p, context_current())) {
 		trial_leave(p);
 	}
 	lock_release(&p->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What phase.c and phase_trial.c (the program's threads) and phase_plan.c (the
- * planning thread) share.
+ * What phase.c, phase_order.c and phase_trial.c (the program's threads) and
+ * phase_plan.c (the planning thread) share.
  */
 #ifndef BALLAST_PHASE_INT_H
 #define BALLAST_PHASE_INT_H

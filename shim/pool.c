@@ -132,23 +132,26 @@ static void old_leaves(struct device *d, const struct job *j)
 	stat_add(evictions, 1);
 }
 
-void become_resident(struct device *d, uint32_t page, uint32_t chunk)
+void page_settles(struct device *d, uint32_t page, enum page_tier tier,
+	uint32_t where)
 {
 	struct page *p = &d->pages[page];
 	struct alloc *a = alloc_of_word(d, device_word(d, page));
 
-	p->chunk = chunk;
+	p->chunk = where;
+	p->host = tier == TIER_HOST;
 	p->slot = SLOT_NONE;
 	p->state = PAGE_PRESENT;
 	arena_free(p->arena, p->len);
 	p->arena = ARENA_NONE;
 	event_put(p->saved);
 	p->saved = NULL;
-	page_word_set(d, page, page_word(a, TIER_RESIDENT));
+	page_word_set(d, page, page_word(a, tier));
 	alloc_settle(d, a, 1);
 	d->tenancy->nr_streamed--;
 	stat_sub(streamed_bytes, d->page_size);
-	resident_add(d, page);
+	if (tier == TIER_RESIDENT)
+		resident_add(d, page);
 }
 
 void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
@@ -161,7 +164,7 @@ void jobs_finish(struct device *d, struct page_set *s, struct jobs *jobs)
 		if (j->stray != PAGE_NONE)
 			d->pages[j->page].alias = PAGE_NONE;
 		if (j->slot == SLOT_NONE) {
-			become_resident(d, j->page, j->chunk);
+			page_settles(d, j->page, TIER_RESIDENT, j->chunk);
 			continue;
 		}
 		unit_page_here(d, j->page, j->slot);

@@ -123,7 +123,8 @@ static CUresult leave_chunks(struct device *d, const struct schedule *sc)
 			if (page_tier(d, sc->units[i].pages[k]) ==
 			    TIER_RESIDENT)
 				pages[n++] = sc->units[i].pages[k];
-	gone = n == 0 ? 0 : demote_pages(d, pages, n, chunks);
+	gone = n == 0 ? 0 : demote_pages(d, pages, n,
+		TIER_RESIDENT, chunks);
 	for (uint32_t i = 0; i < gone; i++)
 		chunk_recycle(d, chunks[i]);
 	free(pages);

@@ -145,9 +145,12 @@ void turn_end(struct device *d, uint64_t ticket) REQUIRES(&d->pool_lock);
 /* Takes back the pins of a set; wakes who waits for them. */
 void unpin_all(struct device *d, struct page_set *s)
 	REQUIRES(&d->pool_lock);
-/* The page has this chunk for its own from now on; its arena range is freed. */
-void become_resident(struct device *d, uint32_t page, uint32_t chunk)
-	REQUIRES(&d->pool_lock);
+/*
+ * A streamed page stays where it has been mapped, in a chunk of its own or in
+ * host memory (where: the chunk, or host.c's index); its arena range is freed.
+ */
+void page_settles(struct device *d, uint32_t page, enum page_tier tier,
+	uint32_t where) REQUIRES(&d->pool_lock);
 /* Drops tenant, readers and events. */
 void slot_clear(struct slot *s);
 /* The tenant's bytes differ from the arena's, or may. */
@@ -204,14 +207,11 @@ uint32_t pool_target(const struct device *d);
  */
 uint32_t demote(struct device *d, uint32_t want, const struct page_set *keep,
 	uint32_t *chunks) REQUIRES(&d->pool_lock);
-/* The same for the residents among these n pages. */
-uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
-	uint32_t *chunks) REQUIRES(&d->pool_lock);
 /*
- * The same for those of the host tier, whose memory there is given back; was:
- * room for n numbers.
+ * The same for those of these n pages that are of the tier: residents, whose
+ * chunks are stored in was[n], or pages in host memory, which is given back.
  */
-uint32_t demote_host(struct device *d, const uint32_t *pages, uint32_t n,
-	uint32_t *was) REQUIRES(&d->pool_lock);
+uint32_t demote_pages(struct device *d, const uint32_t *pages, uint32_t n,
+	enum page_tier tier, uint32_t *was) REQUIRES(&d->pool_lock);
 
 #endif

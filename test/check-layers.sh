@@ -16,7 +16,7 @@ trap 'rm -rf "$tmp"' EXIT
 # "=": one layer, or one module of several files.
 cat >"$tmp/order" <<'END'
 =compiler log lock conf conf_int conf_value stats status
-=cuda_abi cuda_proto cuda_result cuda_attr cuda_api api_table resolve resolve_x86_64 init
+=cuda_abi cuda_abi_copy cuda_proto cuda_result cuda_attr cuda_api api_table resolve resolve_x86_64 init
 device
 =context event
 chunk
@@ -140,7 +140,7 @@ allowed()
 	fi
 }
 
-abi='^shim/cuda_(abi|proto)\.h$|^shim/cuda_(result|attr)\.def$'
+abi='^shim/cuda_(abi|abi_copy|proto)\.h$|^shim/cuda_(result|attr)\.def$'
 allowed test/softcuda "^test/softcuda/|$abi"
 allowed test/e2e "^test/e2e/|^test/include/cuda\.h$|$abi"
 allowed tools '^tools/|^planner/|^shim/(compiler|log|lock|conf|stats|status)\.(h|def)$'
