@@ -528,11 +528,10 @@ static int64_t span_before(const struct alloc *a, uint64_t off, bool passed)
 	return i;
 }
 
-bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t most, CUdeviceptr *from, CUdeviceptr *to)
 {
 	uint64_t off = p - a->base, lo = 0, hi = a->size;
-	bool whole = true;
 	int64_t at;
 	uint32_t j;
 
@@ -552,22 +551,21 @@ bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 		}
 	if (off - lo > most) {
 		at = span_before(a, off, false);
-		whole &= at >= 0 || a->sparse;
 		lo = at >= 0 ? a->spans[at].offset : lo;
 		if (a->sparse && off - lo > most)
 			lo = off - most;
 	}
 	if (hi - off > most) {
 		at = span_before(a, off + most, false);
+		j = span_lower(a, off + 1);
 		if (at >= 0 && a->spans[at].offset > off)
 			hi = a->spans[at].offset;
 		else if (a->sparse)
 			hi = off + most;
-		else
-			whole = false;
+		else if (j < a->nr_spans)
+			hi = a->spans[j].offset;
 	}
 	lock_release(&d->alloc_lock);
 	*from = a->base + lo;
 	*to = a->base + hi;
-	return whole;
 }

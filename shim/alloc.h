@@ -175,13 +175,13 @@ void alloc_span_move(struct device *d, struct alloc *a, CUdeviceptr p,
 /*
  * The reach of a pointer that a launch got: [*from, *to).  For launches whose
  * reach is more than the GPU can hold, it is cut, wide rather than narrow: more
- * than `most` bytes above p end at the last span start of any kind within
- * them; more than `most` bytes below p begin where p's span does.  false: there
- * is no such span start, so the cut would go through one upload; then the reach
- * is not cut there.  A sparse allocation, of which much may never have been
- * uploaded, is cut at `most` instead.
+ * than `most` bytes below p begin where p's span does; more than `most` bytes
+ * above p end at the last span start of any kind within them, or where there is
+ * none at the first one beyond, so that no cut goes through one upload.  A
+ * sparse allocation, of which much may never have been uploaded, is cut at
+ * `most` there instead.  A larger `most` never gives less.
  */
-bool alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
+void alloc_reach(struct device *d, struct alloc *a, CUdeviceptr p,
 	uint64_t most, CUdeviceptr *from, CUdeviceptr *to);
 
 #endif

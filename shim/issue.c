@@ -190,8 +190,9 @@ static COLD bool launch_refused(struct issue *i, CUresult r, const char *why)
  * A reach that is more than the GPU can hold is a guess about memory whose
  * other tensors no launch has named yet.  It is cut to the largest that fits:
  * too wide is slow, and what is left out is unmapped, so that a guess that was
- * too narrow faults rather than reads something else.  Where one upload is more
- * than the GPU holds, nothing is cut, and the launch fails for lack of memory.
+ * too narrow faults rather than reads something else.  No cut goes through one
+ * upload: where one is more than the GPU holds, the launch fails for lack of
+ * memory.
  */
 static void set_narrow(struct issue *i, const struct kernarg *k, void **params,
 	void **extra, struct collect *c)
