@@ -261,6 +261,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
 	test/softcuda/library.c \
+	test/softcuda/link.c \
 	test/softcuda/linker.c \
 	test/softcuda/memcpy.c \
 	test/softcuda/memcpy1d.c \

@@ -149,17 +149,23 @@ static void fail(struct launch *l, enum ptx_status s,
 		m ? "mapped" : "not mapped", f->message);
 }
 
-static uint64_t cost(const struct ptx_count *n)
+/* A kernel reaches host memory evenly all the while. */
+static uint64_t cost(struct op *op, const struct ptx_count *n)
 {
 	struct paging_cost off = paging_end();
 	double memory = (double)(n->bytes_read + n->bytes_written
 		- off.host_bytes) / knobs.hbm_gbps;
 	double work = (double)n->lane_instructions / knobs.lane_gips;
+	uint64_t ns;
+	int way;
 
 	if ((double)off.link_ns > work)
 		work = (double)off.link_ns;
-	return (uint64_t)knobs.launch_ns + off.fault_ns
+	ns = (uint64_t)knobs.launch_ns + off.fault_ns
 		+ (uint64_t)(memory > work ? memory : work);
+	for (way = 0; ns && way < NR_LINK_DIRECTIONS; way++)
+		op->link.demand[way] = (double)off.ways_ns[way] / (double)ns;
+	return ns;
 }
 
 static uint64_t start(struct op *op)
@@ -198,7 +204,7 @@ static uint64_t start(struct op *op)
 	}
 	if (s)
 		fail(l, s, &fault);
-	return cost(&count);
+	return cost(op, &count);
 }
 
 static void release(struct op *op)

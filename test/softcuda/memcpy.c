@@ -62,23 +62,27 @@ static double link_share(void)
 		? percent / 100 : 1;
 }
 
-static uint64_t link_cost(struct copy *c, double gbps)
+static uint64_t link_cost(struct copy *c, enum link_direction way,
+	double gbps)
 {
+	double most = gbps;
+
 	if ((c->raw_src || c->raw_dst || c->staged)
 	    && gbps > knobs.pageable_gbps)
 		gbps = knobs.pageable_gbps;
+	c->op.link.demand[way] = gbps / most;
 	return (uint64_t)knobs.link_ns
 		+ (uint64_t)((double)c->size / (gbps * link_share()));
 }
 
 static uint64_t start_h2d(struct op *op)
 {
-	return link_cost((struct copy *)op, knobs.h2d_gbps);
+	return link_cost((struct copy *)op, LINK_IN, knobs.h2d_gbps);
 }
 
 static uint64_t start_d2h(struct op *op)
 {
-	return link_cost((struct copy *)op, knobs.d2h_gbps);
+	return link_cost((struct copy *)op, LINK_OUT, knobs.d2h_gbps);
 }
 
 static uint64_t start_d2d(struct op *op)

@@ -111,7 +111,7 @@ static void touch_host(struct block *b, uint64_t off, uint64_t size,
 	}
 }
 
-static uint64_t end_host(void)
+static uint64_t end_host(uint64_t *ways)
 {
 	struct seen *s, *next;
 	uint64_t in = 0, out = 0;
@@ -127,6 +127,8 @@ static uint64_t end_host(void)
 	}
 	seen = NULL;
 	stats.mapped_bytes += in + out;
+	ways[LINK_IN] = (uint64_t)((double)in / knobs.h2d_gbps);
+	ways[LINK_OUT] = (uint64_t)((double)out / knobs.d2h_gbps);
 	ns_in = (double)in / (knobs.h2d_gbps * READ_EFFICIENCY);
 	ns_out = (double)out / (knobs.d2h_gbps * WRITE_EFFICIENCY);
 	return (uint64_t)(ns_in > ns_out ? ns_in : ns_out);
@@ -304,7 +306,7 @@ struct paging_cost paging_end(void)
 {
 	struct paging_cost c = { .host_bytes = host_bytes };
 
-	c.link_ns = end_host();
+	c.link_ns = end_host(c.ways_ns);
 	c.fault_ns = end_managed();
 	host_bytes = 0;
 	return c;

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "test/softcuda/link.h"
+
 struct block;
 struct uvm_page;
 
@@ -18,6 +20,8 @@ struct uvm_page;
 struct paging_cost {
 	uint64_t host_bytes;	/* all accesses to host memory */
 	uint64_t link_ns;	/* what they take on the link */
+	/* Of that, by direction, how long copies of as much would take. */
+	uint64_t ways_ns[NR_LINK_DIRECTIONS];
 	uint64_t fault_ns;	/* the kernel stood still so long */
 };
 

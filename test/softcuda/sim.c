@@ -249,8 +249,7 @@ static bool start_one(struct engine *e, unsigned server, enum engine_kind kind)
 	ns = op->type->start ? op->type->start(op) * busy : 0;
 	op->end_ns = now_ns + with_jitter(ns);
 	e->running[server] = op;
-	count_busy(op);
-	trace_op(op);
+	link_join(op);
 	return true;
 }
 
@@ -319,6 +318,9 @@ static bool step(uint64_t until)
 	    || (*slot)->type->may_end(*slot))) {
 		op = *slot;
 		*slot = NULL;
+		link_leave(op);
+		count_busy(op);
+		trace_op(op);
 		finish(op);
 		slot = next_end();
 	}

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "test/softcuda/link.h"
 #include "test/softcuda/race.h"
 
 enum engine_kind {
@@ -71,6 +72,7 @@ struct op {
 	size_t nr_followers, cap_followers;
 	struct op *next;		/* in an engine's queue or the work list */
 	struct op *pend_prev, *pend_next;
+	struct link_use link;
 	struct race_clock clock;
 	uint32_t actor, tick;
 	struct race_stamp *stamp;	/* counted; NULL before first use */

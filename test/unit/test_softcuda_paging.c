@@ -120,6 +120,35 @@ START_TEST(pinned)
 }
 END_TEST
 
+/*
+ * With a copy beside it, which takes 1000 + 32768 ns alone: half of the link is
+ * less than the kernel asks for.  It ends after twice its bytes' time; the copy
+ * then has the link for itself.
+ */
+START_TEST(shared)
+{
+	CUdeviceptr p = (uintptr_t)soft_pinned(GRAIN), q = soft_alloc(GRAIN);
+	uint32_t stride = 32, n = 1024, add = 0;
+	void *args[] = { &p, &stride, &n, &add };
+	uint64_t t = softcuda_now_ns();
+	CUstream s = soft_stream();
+	void *host = soft_pinned(GRAIN);
+
+	OK(cuLaunchKernel(walk, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+	OK(cuMemcpyHtoDAsync_v2(q, host, 32768, s));
+	OK(cuStreamSynchronize(NULL));
+	ck_assert_uint_eq((softcuda_now_ns() - t + 1) / 4, 65536 / 4);
+	OK(cuStreamSynchronize(s));
+	ck_assert_uint_eq((softcuda_now_ns() - t + 2) / 4, 66536 / 4);
+	/* Writes go the other way. */
+	t = softcuda_now_ns();
+	OK(cuLaunchKernel(walk, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+	OK(cuMemcpyDtoHAsync_v2(host, q, 32768, s));
+	OK(cuCtxSynchronize());
+	ck_assert_uint_eq(softcuda_now_ns() - t, LAUNCH + 51200);
+}
+END_TEST
+
 START_TEST(mapped)
 {
 	CUmemAllocationProp prop = {
@@ -226,7 +255,7 @@ END_TEST
 int main(void)
 {
 	const struct soft_case cases[] = {
-		{ setup, { pinned, no_more } },
+		{ setup, { pinned, no_more, shared } },
 		{ setup_host_vmm, { mapped } },
 		{ setup_uvm, { faults, dense, fresh } },
 	};
