@@ -23,6 +23,8 @@
 #if defined(__clang__)
 #define CAPABILITY(name) __attribute__((capability(name)))
 #define ACQUIRES(...) __attribute__((acquire_capability(__VA_ARGS__)))
+#define TRY_ACQUIRES(...) \
+	__attribute__((try_acquire_capability(__VA_ARGS__)))
 #define RELEASES(...) __attribute__((release_capability(__VA_ARGS__)))
 #define REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define EXCLUDES(...) __attribute__((locks_excluded(__VA_ARGS__)))
@@ -31,6 +33,7 @@
 #else
 #define CAPABILITY(name)
 #define ACQUIRES(...)
+#define TRY_ACQUIRES(...)
 #define RELEASES(...)
 #define REQUIRES(...)
 #define EXCLUDES(...)

@@ -577,7 +577,7 @@ CUresult issue_end(struct issue *i, CUresult r)
 
 /* ---- waits ---- */
 
-void issue_waits(CUstream s)
+static void pump(CUstream s, void (*prefetch)(struct device *d))
 {
 	int n = __atomic_load_n(&device_nr, __ATOMIC_ACQUIRE);
 
@@ -588,11 +588,24 @@ void issue_waits(CUstream s)
 		if (__atomic_load_n(&d->tenancy, __ATOMIC_ACQUIRE) == NULL ||
 		    !schedule_active(d))
 			continue;
+		/* Looking at events may be forbidden while it does. */
+		if (s != NULL && context_is_capturing(s))
+			continue;
 		/* What is a launch's context may be that of a copy. */
 		if (s != NULL)
 			context_know(context_of_launch(s));
-		prefetch_pump(d);
+		prefetch(d);
 		context_know(NULL);
 	}
 	init_leave();
+}
+
+void issue_waits(CUstream s)
+{
+	pump(s, prefetch_pump);
+}
+
+void issue_comes_by(CUstream s)
+{
+	pump(s, prefetch_try);
 }

@@ -187,6 +187,8 @@ void issue_host_function(void);
  * lock held.
  */
 void issue_waits(CUstream s);
+/* The same for a thread that only looks, or passes on; it is not kept. */
+void issue_comes_by(CUstream s);
 void issue_module_unloaded(void);
 /* Before any stream begins to capture, active or not. */
 void issue_capture_begins(void);

@@ -89,6 +89,15 @@ void lock_acquire(struct lock *l) NO_THREAD_SAFETY
 	note_acquire(l);
 }
 
+bool lock_try(struct lock *l) NO_THREAD_SAFETY
+{
+	check_acquire(l);
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return false;
+	note_acquire(l);
+	return true;
+}
+
 void lock_release(struct lock *l) NO_THREAD_SAFETY
 {
 	note_release(l);

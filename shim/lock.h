@@ -41,6 +41,8 @@ struct CAPABILITY("mutex") lock {
 void lock_init(struct lock *l, enum lock_rank rank, const char *name);
 void lock_fini(struct lock *l);
 void lock_acquire(struct lock *l) ACQUIRES(l);
+/* false: another thread holds it. */
+bool lock_try(struct lock *l) TRY_ACQUIRES(true, l) WARN_UNUSED;
 void lock_release(struct lock *l) RELEASES(l);
 
 /*

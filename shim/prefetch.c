@@ -244,14 +244,12 @@ static void pump(struct device *d, struct schedule *sc)
 	}
 }
 
-void prefetch_pump(struct device *d)
+/* One thread at a time; the others leave it a word. */
+static void pump_alone(struct device *d)
+	REQUIRES(&d->pool_lock)
 {
-	struct schedule *sc;
+	struct schedule *sc = d->tenancy->schedule;
 
-	if (__atomic_load_n(&d->tenancy->schedule, __ATOMIC_RELAXED) == NULL)
-		return;
-	lock_acquire(&d->pool_lock);
-	sc = d->tenancy->schedule;
 	if (sc != NULL && sc->pumping) {
 		sc->again = true;
 	} else if (sc != NULL && !sc->held) {
@@ -263,5 +261,22 @@ void prefetch_pump(struct device *d)
 		sc->pumping = false;
 		pthread_cond_broadcast(&d->pool_cond);
 	}
+}
+
+void prefetch_pump(struct device *d)
+{
+	if (__atomic_load_n(&d->tenancy->schedule, __ATOMIC_RELAXED) == NULL)
+		return;
+	lock_acquire(&d->pool_lock);
+	pump_alone(d);
+	lock_release(&d->pool_lock);
+}
+
+void prefetch_try(struct device *d)
+{
+	if (__atomic_load_n(&d->tenancy->schedule, __ATOMIC_RELAXED) == NULL ||
+	    !lock_try(&d->pool_lock))
+		return;
+	pump_alone(d);
 	lock_release(&d->pool_lock);
 }

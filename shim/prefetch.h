@@ -15,5 +15,10 @@
  * section open.  At once where no plan is in force, or another thread is at it.
  */
 void prefetch_pump(struct device *d);
+/*
+ * The same, but not at all where another thread is at work on the pool.  For
+ * calls that come often, and that nobody waits in.
+ */
+void prefetch_try(struct device *d);
 
 #endif

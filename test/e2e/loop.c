@@ -30,6 +30,8 @@
  *			there is twice the work, another stream, another thread;
  *			launches of library kernels, while a context is current
  *			that is not the stream's
+ *	--poll		the host does not wait but asks, and there are no events
+ *			where one stream does all
  */
 #include <pthread.h>
 
@@ -70,19 +72,48 @@ static CUfunction kernel[LOOP_KERNELS];
 
 /* ---- steps --------------------------------------------------------------- */
 
+/* Whether events put steps in order; else all go to one stream. */
+static bool ordered(void)
+{
+	return !loop.poll || loop.streams > 1 || loop.move || loop.halves;
+}
+
 static CUstream lane_begin(struct run *r, struct lane *l)
 {
 	CUstream s = l->stream[l->turn++ % loop.streams];
 
 	if (loop.move && r->it >= loop.move)
 		s = l->stream[MAX_STREAMS];
-	CU(cuStreamWaitEvent, s, l->done, 0);
+	if (ordered())
+		CU(cuStreamWaitEvent, s, l->done, 0);
 	return s;
 }
 
 static void lane_end(struct lane *l, CUstream s)
 {
-	CU(cuEventRecord, l->done, s);
+	if (ordered())
+		CU(cuEventRecord, l->done, s);
+}
+
+/*
+ * Until everything on s is done.  Who polls makes no other call than that, and
+ * by turns an event that is recorded for it.
+ */
+static void lane_wait(const struct run *r, const struct lane *l, CUstream s)
+{
+	bool event = r->it % 2;
+	CUresult e = CUDA_ERROR_NOT_READY;
+
+	if (!loop.poll) {
+		CU(cuStreamSynchronize, s);
+		return;
+	}
+	if (event)
+		CU(cuEventRecord, l->done, s);
+	while (e == CUDA_ERROR_NOT_READY)
+		e = event ? cuEventQuery(l->done) : cuStreamQuery(s);
+	if (e != CUDA_SUCCESS)
+		E2E_FAIL("polling: %s", e2e_error_name(e));
 }
 
 static void launch(const struct run *r, CUstream s, enum loop_kernel k,
@@ -187,7 +218,7 @@ static void mix_experts(struct run *r, struct step *p, struct loop_layer *y)
 	unsigned int a, b;
 
 	CU(cuMemcpyDtoHAsync, x, p->lane->x, LOOP_STATE * 4, p->stream);
-	CU(cuStreamSynchronize, p->stream);
+	lane_wait(r, p->lane, p->stream);
 	if (memcmp(x, p->lane->host_x, LOOP_STATE * 4))
 		E2E_FAIL("iteration %llu, before step %zu: wrong state",
 			(unsigned long long)r->it, r->nr_steps);
@@ -314,7 +345,7 @@ static void iteration_check(struct run *r)
 
 	CU(cuMemcpyDtoHAsync, r->got, r->past, size, s);
 	lane_end(l, s);
-	CU(cuStreamSynchronize, s);
+	lane_wait(r, l, s);
 	while (i < size / 4 && r->got[i] == r->want[i])
 		i++;
 	if (i < size / 4)
@@ -531,6 +562,7 @@ int main(int argc, char **argv)
 		{ "spare", &loop.spare, 0 },
 		{ "batch", &loop.batch, 0 }, { "move", &loop.move, 0 },
 		{ "handover", &loop.handover, 0 }, { "away", &loop.away, 0 },
+		{ "poll", &loop.poll, 1 },
 	};
 	CUdevice dev;
 	CUmodule mod;

@@ -23,7 +23,7 @@ static struct loop_options {
 	uint64_t sizes, packed, tied, experts, stacked, grow, models;
 	uint64_t streams, halves, threads, phases, train, backward;
 	uint64_t order, shuffle, free, alloc, alloc_bytes, spare;
-	uint64_t batch, move, handover, away;
+	uint64_t batch, move, handover, away, poll;
 } loop;
 
 struct loop_tensor {

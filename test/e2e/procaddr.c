@@ -105,6 +105,14 @@ int main(void)
 	same("cuMemcpyHtoD", 7000, 2, "cuMemcpyHtoD_v2_ptds");
 	same("cuMemcpyHtoD", 7000, 1, "cuMemcpyHtoD_v2");
 	same("cuMemAlloc", 7000, 2, "cuMemAlloc_v2");
+	same("cuEventQuery", 2000, 2, "cuEventQuery");
+	same("cuEventRecord", 2000, 0, "cuEventRecord");
+	same("cuEventRecord", 7000, 2, "cuEventRecord_ptsz");
+	same("cuEventRecordWithFlags", 11010, 1, "cuEventRecordWithFlags");
+	same("cuEventRecordWithFlags", 11010, 2, "cuEventRecordWithFlags_ptsz");
+	same("cuStreamQuery", 7000, 2, "cuStreamQuery_ptsz");
+	same("cuStreamWaitEvent", 3020, 1, "cuStreamWaitEvent");
+	same("cuStreamWaitEvent", 7000, 2, "cuStreamWaitEvent_ptsz");
 	same("cuGetProcAddress", 11030, 0, "cuGetProcAddress");
 	same("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2");
 	missing("cuMemBogus", 13000, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);

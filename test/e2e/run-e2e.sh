@@ -10,7 +10,7 @@
 # One with Ballast must also print what the program prints on a device that
 # holds everything, and log no error; with the flag "swap" it must have copied
 # more to the device than that run did, with "plan" have put a plan into force,
-# with "ahead" have kept to it.
+# with "ahead" have kept to it, with "hits=N" have copied in time so often.
 #
 # With E2E_PLAIN, a directory, what programs print without Ballast is kept there
 # and read by later cases of the same build.
@@ -206,5 +206,12 @@ if has ahead; then
 		fail "no iteration went by a plan"
 	! grep -q ' I: the plan ends: the program ' "$tmp/log" ||
 		fail "the plan did not fit the program"
+fi
+hits=$(echo ",$flags," | sed -n 's/.*,hits=\([0-9]*\),.*/\1/p')
+if [ -n "$hits" ]; then
+	got=$(sed -n 's/.* I: by plans: .*, \([0-9]*\) prefetches in time .*/\1/p' \
+		"$tmp/log")
+	[ "${got:-0}" -ge "$hits" ] ||
+		fail "${got:-0} prefetches in time, not $hits"
 fi
 exit 0
