@@ -196,6 +196,9 @@ COPY_2D_ASYNC(cuMemcpy2DAsync_v2_ptsz, ISSUE_PTSZ(s))
 		} \
 		if (!i.too_big) \
 			return i.result; \
+		if (c->Depth > 1 && (c->srcHeight == 0 || \
+		    c->dstHeight == 0) && !issue_layers_follow()) \
+			return CUDA_ERROR_INVALID_VALUE; \
 		HALVE_3D(&half, &rest, &ok); \
 		if (!ok) \
 			return i.result; \

@@ -102,6 +102,11 @@ bool issue_next(struct issue *i, CUresult r) WARN_UNUSED;
 void issue_touches(struct issue *i, CUstream s);
 void issue_touch(struct issue *i, CUdeviceptr p, size_t n, bool write);
 bool issue_go(struct issue *i) WARN_UNUSED;
+/*
+ * Whether the driver takes a 3D copy of several layers that does not say how
+ * many rows a layer has.  A context is current.
+ */
+bool issue_layers_follow(void);
 
 /*
  * Makes [p, p + n) resident for good, or to the end of p's allocation where n

@@ -70,9 +70,49 @@ static bool answer_own(void *data, CUpointer_attribute attr,
 	}
 }
 
+/* Asks for a small allocation like it.  false: not to be had now. */
+static bool ask_pool_context(CUmemoryPool pool, CUcontext *out)
+{
+	const CUstream s = CU_STREAM_PER_THREAD;
+	CUdeviceptr p;
+	CUresult r;
+
+	/* It would become a node of the graph. */
+	if (context_is_capturing(s))
+		return false;
+	r = real.cuMemAllocFromPoolAsync(&p, 1, pool, s);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && issue_make_room(1))
+		r = real.cuMemAllocFromPoolAsync(&p, 1, pool, s);
+	if (r != CUDA_SUCCESS)
+		return false;
+	r = real.cuPointerGetAttribute(out, CU_POINTER_ATTRIBUTE_CONTEXT, p);
+	real.cuMemFreeAsync(p, s);
+	return r == CUDA_SUCCESS;
+}
+
 /*
- * Allocations in stream order have no twin.  They belong to a pool, not to a
- * context; ours stand for those of the device's default pool.
+ * The context that memory of a pool belongs to: none, or that which it was
+ * allocated in.  No document says which, so the driver is asked, once.
+ */
+static CUcontext pool_context(const struct alloc *a)
+{
+	static int verdict;	/* atomic; 0: not known, 1: it has, -1: none */
+	int v = __atomic_load_n(&verdict, __ATOMIC_RELAXED);
+	CUmemoryPool pool = NULL;
+	CUcontext of = NULL;
+
+	if (v == 0 && real.cuDeviceGetDefaultMemPool(&pool,
+	    a->context->ordinal) == CUDA_SUCCESS &&
+	    ask_pool_context(pool, &of)) {
+		v = of != NULL ? 1 : -1;
+		__atomic_store_n(&verdict, v, __ATOMIC_RELAXED);
+	}
+	return v > 0 ? a->context->handle : NULL;
+}
+
+/*
+ * Allocations in stream order have no twin; they stand for those of the
+ * device's default pool.
  */
 static CUresult answer_plain(void *data, CUpointer_attribute attr,
 	const struct alloc *a)
@@ -81,7 +121,7 @@ static CUresult answer_plain(void *data, CUpointer_attribute attr,
 
 	switch (attr) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		return put_u64(data, 0);
+		return put_u64(data, (uintptr_t)pool_context(a));
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		real.cuDeviceGetDefaultMemPool(&pool, a->context->ordinal);
 		return put(data, &pool, sizeof(pool));

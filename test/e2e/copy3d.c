@@ -208,7 +208,7 @@ static void batches_refused(struct volume *to, struct volume *from, CUstream s)
 }
 
 /*
- * One layer of boxes whose heights are not given.  What a driver takes them to
+ * Boxes of one layer and of two, whose heights are not given.  What a driver takes them to
  * be is not written down, so there is no mirror: runs are compared.
  */
 static void heights_unsaid(CUstream s)
@@ -216,16 +216,18 @@ static void heights_unsaid(CUstream s)
 	struct volume to = volume_create(4096, 70, 3);
 	struct volume from = volume_create(4096, 70, 3);
 	struct box x = {
-		.from = { 9, 3, 2 }, .to = { 5, 1, 1 }, .size = { 4000, 61, 1 },
+		.from = { 9, 3, 1 }, .to = { 5, 1, 1 }, .size = { 4000, 61, 1 },
 	};
 
-	for (int how = 0; how < 2; how++, x.from[1] += 2) {
+	for (int how = 0; how < 4; how++, x.from[1] += 2) {
 		CUDA_MEMCPY3D c = shape(&to, &from, &x);
 		CUresult r;
 
-		c.srcHeight = 0;
+		if (how != 3)
+			c.srcHeight = 0;
 		c.dstHeight = 0;
-		r = how == 0 ? cuMemcpy3D(&c) : cuMemcpy3DAsync(&c, s);
+		c.Depth += how / 2;
+		r = how % 2 == 0 ? cuMemcpy3D(&c) : cuMemcpy3DAsync(&c, s);
 		CU(cuCtxSynchronize);
 		CU(cuMemcpyDtoH, to.mirror, to.data, size_of(&to));
 		printf("heights unsaid: %s %016llx\n", e2e_error_name(r),

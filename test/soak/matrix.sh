@@ -142,6 +142,12 @@ one()
 		fi
 		smallest "$grain" "$(value BALLAST_MIN_ALLOC "$row")"
 		[ "$least" -gt 0 ] || continue
+		# Answers of the driver that programs see.
+		seen=$(echo "$row" | tr ' ' '\n' |
+			grep -E '^SOFTCUDA_(POOL_CONTEXT|LAYER_ROWS)=')
+		# shellcheck disable=SC2086 # one setting a word
+		expect "$grain.$(echo "$seen" | tr -dc 0-9)" \
+			SOFTCUDA_GRANULARITY="$grain" $seen
 		sizes=$least
 		[ "$STEP" -gt 0 ] || sizes="$least $((least * 2))"
 		for size in $sizes; do

@@ -9,6 +9,7 @@
 #include "test/softcuda/access.h"
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
+#include "test/softcuda/knobs.h"
 #include "test/softcuda/report.h"
 
 #define PITCH_MAX 2147483647u	/* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
@@ -102,9 +103,9 @@ static CUresult copy_3d(struct call *c, const CUDA_MEMCPY3D *p,
 	CUstream stream, enum stream_default zero, bool async)
 {
 	/* Where slices lie depends on the height of the whole. */
-	if (!p || (p->Depth > 1 && ((p->srcMemoryType != CU_MEMORYTYPE_ARRAY
-	    && !p->srcHeight) || (p->dstMemoryType != CU_MEMORYTYPE_ARRAY
-	    && !p->dstHeight))))
+	if (!p || (p->Depth > 1 && !knobs.layer_rows
+	    && ((p->srcMemoryType != CU_MEMORYTYPE_ARRAY && !p->srcHeight)
+	    || (p->dstMemoryType != CU_MEMORYTYPE_ARRAY && !p->dstHeight))))
 		return CUDA_ERROR_INVALID_VALUE;
 	return copy(c, &(struct shape) {
 		.dst = SIDE_3D(p, dst), .src = SIDE_3D(p, src),
@@ -116,7 +117,8 @@ static CUresult copy_3d(struct call *c, const CUDA_MEMCPY3D *p,
 static CUresult copy_3d_peer(struct call *c, const CUDA_MEMCPY3D_PEER *p,
 	CUstream stream, enum stream_default zero, bool async)
 {
-	if (!p || (p->Depth > 1 && (!p->srcHeight || !p->dstHeight)))
+	if (!p || (p->Depth > 1 && !knobs.layer_rows
+	    && (!p->srcHeight || !p->dstHeight)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_find(p->srcContext) || !context_find(p->dstContext))
 		return CUDA_ERROR_INVALID_CONTEXT;

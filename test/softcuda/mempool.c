@@ -452,6 +452,13 @@ uint64_t mempool_reach(const struct map *m, uint64_t address)
 	return end - address;
 }
 
+struct context *mempool_context(const struct map *m, uint64_t address)
+{
+	struct chunk *c = chunk_at(m, address);
+
+	return c ? c->context : NULL;
+}
+
 struct mempool *mempool_of(const struct map *m)
 {
 	return m->region->segment->pool;

@@ -55,6 +55,8 @@ bool mempool_range(const struct map *m, uint64_t address,
  * freed but not yet reached.
  */
 uint64_t mempool_reach(const struct map *m, uint64_t address);
+/* That of the allocation at `address`. */
+struct context *mempool_context(const struct map *m, uint64_t address);
 struct mempool *mempool_of(const struct map *m);
 
 #endif

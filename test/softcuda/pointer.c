@@ -100,7 +100,9 @@ static CUresult number(const struct about *a, CUpointer_attribute attr,
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attr) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*out = (uintptr_t)a->context;
+		*out = (uintptr_t)(knobs.pool_context && !a->host && a->map
+			&& a->region->kind == REGION_POOL
+			? mempool_context(a->map, a->address) : a->context);
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*out = a->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

@@ -402,6 +402,53 @@ START_TEST(late_free_makes_room)
 }
 END_TEST
 
+/* Two layers of two rows of four bytes, below a row that is left out. */
+static CUDA_MEMCPY3D two_layers(CUdeviceptr p, unsigned char *host)
+{
+	return (CUDA_MEMCPY3D) {
+		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
+		.srcPitch = 4, .srcY = 1,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p,
+		.dstPitch = 4, .dstHeight = 2,
+		.WidthInBytes = 4, .Height = 2, .Depth = 2,
+	};
+}
+
+START_TEST(layers_say_their_rows)
+{
+	unsigned char host[24] = { 0 };
+	CUDA_MEMCPY3D c = two_layers(soft_alloc(16), host);
+
+	IS(cuMemcpy3D_v2(&c), CUDA_ERROR_INVALID_VALUE);
+	c.srcHeight = 3;
+	OK(cuMemcpy3D_v2(&c));
+	c.dstHeight = 0;
+	IS(cuMemcpy3D_v2(&c), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+static void setup_layer_rows(void)
+{
+	soft_env();
+	setenv("SOFTCUDA_LAYER_ROWS", "1", 1);
+	soft_open();
+}
+
+START_TEST(layers_need_not_say_rows)
+{
+	unsigned char host[24], got[16];
+	CUdeviceptr p = soft_alloc(16);
+	CUDA_MEMCPY3D c = two_layers(p, host);
+
+	for (int i = 0; i < 24; i++)
+		host[i] = (unsigned char)i;
+	OK(cuMemcpy3D_v2(&c));
+	OK(cuMemcpyDtoH_v2(got, p, 16));
+	for (int i = 0; i < 16; i++)
+		ck_assert_uint_eq(got[i], i < 8 ? 4 + i : 8 + i);
+}
+END_TEST
+
 static void setup_free_does_not_wait(void)
 {
 	soft_env();
@@ -414,7 +461,8 @@ int main(void)
 	const struct soft_case cases[] = {
 		{ setup, { small_and_large, exhaustion, slab_reuse,
 			registration, pinned, pointers, dead_handles,
-			next_failure, forked } },
+			next_failure, forked, layers_say_their_rows } },
+		{ setup_layer_rows, { layers_need_not_say_rows } },
 		{ setup_context, { context_bytes } },
 		{ setup_fail, { named_failure } },
 		{ setup_fail_nth, { nth_failure } },

@@ -159,6 +159,42 @@ START_TEST(questions)
 }
 END_TEST
 
+static CUcontext context_of(CUdeviceptr p)
+{
+	CUcontext c;
+
+	OK(cuPointerGetAttribute(&c, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+	return c;
+}
+
+START_TEST(belongs_to_no_context)
+{
+	ck_assert_ptr_null(context_of(get(1000, NULL)));
+}
+END_TEST
+
+static void setup_context(void)
+{
+	soft_env();
+	setenv("SOFTCUDA_POOL_CONTEXT", "1", 1);
+	soft_open();
+}
+
+START_TEST(belongs_to_its_context)
+{
+	CUdeviceptr p = get(1000, NULL), q;
+	CUcontext first, second;
+
+	OK(cuCtxGetCurrent(&first));
+	OK(cuCtxCreate_v2(&second, 0, 0));
+	q = get(1000, NULL);
+	ck_assert_ptr_eq(context_of(p), first);
+	ck_assert_ptr_eq(context_of(q), second);
+	OK(cuCtxDestroy_v2(second));
+	ck_assert_ptr_eq(context_of(p), first);
+}
+END_TEST
+
 int main(void)
 {
 	const struct soft_case cases[] = {
@@ -168,7 +204,8 @@ int main(void)
 			use_behind_the_free_in_order,
 			plain_memory_is_not_freed_so,
 			comes_back_at_synchronisation, full_device,
-			questions } },
+			questions, belongs_to_no_context } },
+		{ setup_context, { belongs_to_its_context } },
 	};
 
 	return soft_run_cases("pool", cases, sizeof(cases) / sizeof(cases[0]));
