@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Residency for good.  A page that passes through the pool keeps the chunk it
- * is mapped to and gives the slot another one, so nothing is copied and no
- * reader has to be waited for.
+ * Residency for good, page by page.  One that passes through the pool keeps the
+ * chunk it is mapped to and gives the slot another one, so nothing is copied and
+ * no reader has to be waited for.
  */
 #include <stdlib.h>
 
@@ -14,39 +14,18 @@
 #include "shim/schedule.h"
 #include "shim/tenancy_int.h"
 
-/* So often may other threads choose pages of the set to leave meanwhile. */
+/* So often may other threads choose a page to leave, or take a chunk, first. */
 #define TRIES 16
 
-/*
- * Marks the pages; was: what they were before.  false: one has been chosen to
- * leave, and nothing is marked.
- */
-static bool mark_fixed(struct page_set *s, bool *was)
+static void unmark_fixed(struct page_set *s, const bool *was, size_t n)
 {
 	struct device *d = s->device;
-	bool leaving = false;
-	size_t n = 0;
+	size_t i = 0;
 
 	lock_acquire(&d->pool_lock);
 	for_each_page(s, r, page)
-		leaving |= (device_word(d, page) & PAGE_LEAVING) != 0;
-	if (!leaving)
-		for_each_page(s, r, page) {
-			was[n++] = d->pages[page].fixed;
-			d->pages[page].fixed = true;
-		}
-	lock_release(&d->pool_lock);
-	return !leaving;
-}
-
-static void unmark_fixed(struct page_set *s, const bool *was)
-{
-	struct device *d = s->device;
-	size_t n = 0;
-
-	lock_acquire(&d->pool_lock);
-	for_each_page(s, r, page)
-		d->pages[page].fixed = was[n++];
+		if (i < n)
+			d->pages[page].fixed = was[i++];
 	lock_release(&d->pool_lock);
 }
 
@@ -61,23 +40,30 @@ static void let_go(struct page_set *s)
 	s->pins = NULL;
 }
 
-/* All pages are there, marked and pinned; no section is open. */
-static CUresult hold_fixed(struct page_set *s, bool *was)
+/*
+ * A page is there, marked and pinned; no section is open.  CUDA_ERROR_NOT_READY:
+ * it has been chosen to leave.
+ */
+static CUresult hold_fixed(struct page_set *one, uint32_t page, bool *was)
 {
-	CUresult r = CUDA_ERROR_LAUNCH_TIMEOUT;
-	bool marked = false;
+	struct device *d = one->device;
+	CUresult r = tenancy_acquire(one);
 
-	for (int i = 0; i < TRIES && !marked; i++) {
-		r = tenancy_acquire(s);
-		if (r != CUDA_SUCCESS)
-			return r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	lock_acquire(&d->pool_lock);
+	if ((device_word(d, page) & PAGE_LEAVING) != 0) {
+		r = CUDA_ERROR_NOT_READY;
+	} else {
 		/* Marked pages stay although the section closes. */
-		marked = mark_fixed(s, was);
-		section_close();
-		if (!marked)
-			let_go(s);
+		*was = d->pages[page].fixed;
+		d->pages[page].fixed = true;
 	}
-	return marked ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_TIMEOUT;
+	lock_release(&d->pool_lock);
+	section_close();
+	if (r != CUDA_SUCCESS)
+		let_go(one);
+	return r;
 }
 
 /*
@@ -117,16 +103,77 @@ static CUresult host_leaves(struct page_set *s)
 	return r;
 }
 
-/* A chunk from wherever one can be had. */
-static uint32_t chunk_find(struct device *d, const struct page_set *keep)
+/*
+ * What calls need at once must fit into the pool that is left; else nothing is
+ * taken from it.  c copies.
+ */
+static CUresult pool_give(struct device *d, struct context *c, uint32_t want)
+	REQUIRES(&d->pool_lock)
 {
-	uint32_t chunk = CHUNK_NONE;
+	struct tenancy *t = d->tenancy;
+	uint32_t least = t->floor < 2 ? 2 : t->floor;
+
+	while (t->demoting || t->growing)
+		if (!lock_wait(&d->pool_lock, &d->pool_cond,
+		    tenancy_deadline()))
+			return CUDA_ERROR_LAUNCH_TIMEOUT;
+	if (t->nr_slots <= least)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (want > t->nr_slots - least)
+		want = t->nr_slots - least;
+	return pool_empty(d, c, t->nr_slots - want);
+}
+
+/*
+ * A chunk from wherever one can be had: new, from a resident, or from the pool,
+ * which then gives as many as the whole set still wants.  No pin is held.
+ */
+static CUresult chunk_find(const struct page_set *s, uint32_t *chunk)
+{
+	struct device *d = s->device;
+	CUresult r = CUDA_SUCCESS;
 
 	lock_acquire(&d->pool_lock);
-	if (chunk_take(d, 1, &chunk) == 0)
-		demote(d, 1, keep, &chunk);
+	for (int i = 0; i < TRIES && r == CUDA_SUCCESS; i++) {
+		uint32_t want = 0;
+
+		if (chunk_take(d, 1, chunk) > 0 || demote(d, 1, s, chunk) > 0)
+			break;
+		for_each_page(s, j, page)
+			want += page_tier(d, page) == TIER_STREAMED;
+		r = pool_give(d, s->context, want);
+	}
 	lock_release(&d->pool_lock);
-	return chunk;
+	return r == CUDA_SUCCESS && *chunk == CHUNK_NONE ?
+		CUDA_ERROR_OUT_OF_MEMORY : r;
+}
+
+/* The same with the context current that moves the bytes. */
+static CUresult chunk_find_there(const struct page_set *s, uint32_t *chunk)
+{
+	CUcontext popped;
+	CUresult r = CUDA_SUCCESS;
+
+	*chunk = CHUNK_NONE;
+	if (s->context != s->caller)
+		r = real.cuCtxPushCurrent_v2(s->context->handle);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = context_ready(s->context) ? chunk_find(s, chunk) :
+		CUDA_ERROR_OUT_OF_MEMORY;
+	if (s->context != s->caller)
+		real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+static void chunk_drop(struct device *d, uint32_t chunk)
+{
+	if (chunk == CHUNK_NONE)
+		return;
+	lock_acquire(&d->pool_lock);
+	chunk_recycle(d, chunk);
+	pthread_cond_broadcast(&d->pool_cond);
+	lock_release(&d->pool_lock);
 }
 
 /* Gives the slot of a pinned, present page another chunk. */
@@ -169,29 +216,64 @@ static CUresult slot_swap(struct device *d, uint32_t page, uint32_t chunk)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fix_page(struct page_set *s, uint32_t page)
+static bool is_streamed(struct device *d, uint32_t page)
+{
+	return (device_word(d, page) & PAGE_TIER_MASK) == TIER_STREAMED;
+}
+
+/*
+ * Holds a page and gives it the memory that it has; the slot gets *chunk, which
+ * is CHUNK_NONE then.  CUDA_ERROR_NOT_READY: once more.
+ */
+static CUresult fix_held(struct page_set *one, uint32_t page, bool *was,
+	uint32_t *chunk)
+{
+	struct device *d = one->device;
+	CUresult r = hold_fixed(one, page, was);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (is_streamed(d, page)) {
+		r = *chunk == CHUNK_NONE ? CUDA_ERROR_NOT_READY :
+			slot_swap(d, page, *chunk);
+		if (r == CUDA_SUCCESS)
+			*chunk = CHUNK_NONE;
+	}
+	let_go(one);
+	if (r != CUDA_SUCCESS)
+		unmark_fixed(one, was, 1);
+	return r;
+}
+
+/* One page of the set, for good; was: its mark before. */
+static CUresult fix_page(struct page_set *s, uint32_t page, bool *was)
 {
 	struct device *d = s->device;
-	uint32_t chunk;
-	CUresult r;
+	CUresult r = CUDA_ERROR_NOT_READY;
+	uint32_t chunk = CHUNK_NONE;
+	struct page_set one;
 
-	if (page_tier(d, page) != TIER_STREAMED)
-		return CUDA_SUCCESS;
-	chunk = chunk_find(d, s);
-	if (chunk == CHUNK_NONE)
+	page_set_init(&one, d, s->stream);
+	one.caller = s->caller;
+	one.context = s->context;
+	if (!page_set_add(&one, page, page))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = slot_swap(d, page, chunk);
-	if (r != CUDA_SUCCESS) {
-		lock_acquire(&d->pool_lock);
-		chunk_recycle(d, chunk);
-		lock_release(&d->pool_lock);
+	for (int i = 0; i < TRIES && r == CUDA_ERROR_NOT_READY; i++) {
+		/* Before it has a slot: a pinned one could not be given up. */
+		r = chunk == CHUNK_NONE && is_streamed(d, page) ?
+			chunk_find_there(s, &chunk) : CUDA_SUCCESS;
+		if (r == CUDA_SUCCESS)
+			r = fix_held(&one, page, was, &chunk);
 	}
-	return r;
+	chunk_drop(d, chunk);
+	page_set_clear(&one);
+	return r == CUDA_ERROR_NOT_READY ? CUDA_ERROR_LAUNCH_TIMEOUT : r;
 }
 
 CUresult tenancy_fix(struct page_set *s)
 {
 	struct device *d = s->device;
+	size_t n = 0;
 	bool *was;
 	CUresult r;
 
@@ -200,18 +282,13 @@ CUresult tenancy_fix(struct page_set *s)
 		return CUDA_ERROR_LAUNCH_TIMEOUT;
 	was = malloc((page_set_pages(s) + 1) * sizeof(*was));
 	r = was == NULL ? CUDA_ERROR_OUT_OF_MEMORY : host_leaves(s);
-	if (r == CUDA_SUCCESS)
-		r = hold_fixed(s, was);
-	if (r != CUDA_SUCCESS) {
-		free(was);
-		return r;
-	}
-	for_each_page(s, i, page)
+	for_each_page(s, i, page) {
 		if (r == CUDA_SUCCESS)
-			r = fix_page(s, page);
+			r = fix_page(s, page, &was[n]);
+		n += r == CUDA_SUCCESS;
+	}
 	if (r != CUDA_SUCCESS)
-		unmark_fixed(s, was);
+		unmark_fixed(s, was, n);
 	free(was);
-	let_go(s);
 	return r;
 }

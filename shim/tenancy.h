@@ -99,8 +99,9 @@ CUresult tenancy_peer(struct device *d);
 
 /*
  * Makes the set resident for good, for memory whose address somebody else
- * holds: textures, other processes, network cards, other GPUs.  On failure the
- * pages are as they were.  No section may be open.
+ * holds: textures, other processes, network cards, other GPUs.  Ends a plan, and
+ * makes the pool smaller where nothing else can give a chunk.  On failure pages
+ * may leave that could before.  No section may be open, no lock held.
  */
 CUresult tenancy_fix(struct page_set *s) WARN_UNUSED;
 
