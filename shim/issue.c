@@ -15,6 +15,7 @@
 #include "shim/section.h"
 #include "shim/stats.h"
 #include "shim/trace.h"
+#include "shim/vmm.h"
 
 /* ---- holding ---- */
 
@@ -375,8 +376,11 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 
 /* ---- copies ---- */
 
-/* The allocation of a range; false: the range leaves it. */
-bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
+/*
+ * Pages that are there are mapped for reading and writing, whatever the
+ * program's own mappings are to allow.
+ */
+bool issue_range_alloc(CUdeviceptr p, size_t n, bool write, struct device **d,
 	struct alloc **a)
 {
 	*a = NULL;
@@ -386,7 +390,8 @@ bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
 	*a = alloc_at(*d, p);
 	return *a != NULL && p >= (*a)->base &&
 		p - (*a)->base <= alloc_bytes(*a) &&
-		n <= alloc_bytes(*a) - (p - (*a)->base);
+		n <= alloc_bytes(*a) - (p - (*a)->base) &&
+		(!(*a)->sparse || vmm_usable(p, n, write));
 }
 
 bool issue_unsettled(const struct alloc *a)
@@ -416,8 +421,9 @@ bool issue_copy(struct issue *i, CUdeviceptr dst, CUdeviceptr src, size_t n,
 	i->how = how;
 	if (n == 0 || __atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 0)
 		return true;
-	if (!issue_range_alloc(dst, n, &d_dst, &a_dst) ||
-	    (!(how & ISSUE_FILL) && !issue_range_alloc(src, n, &d_src, &a_src)))
+	if (!issue_range_alloc(dst, n, true, &d_dst, &a_dst) ||
+	    (!(how & ISSUE_FILL) &&
+	     !issue_range_alloc(src, n, false, &d_src, &a_src)))
 		return issue_refuse(i, CUDA_ERROR_INVALID_VALUE);
 	if (a_dst == NULL && a_src == NULL) {
 		if (how & ISSUE_SYNC)

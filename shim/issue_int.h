@@ -27,8 +27,11 @@ bool issue_refuse(struct issue *i, CUresult r);
  * program made.
  */
 bool issue_pool_chosen(void);
-/* The allocation of a range; false: the range leaves it. */
-bool issue_range_alloc(CUdeviceptr p, size_t n, struct device **d,
+/*
+ * The allocation of a range that a copy writes, or reads; false: the range
+ * leaves it, or the program's own mappings there do not allow that.
+ */
+bool issue_range_alloc(CUdeviceptr p, size_t n, bool write, struct device **d,
 	struct alloc **a);
 /* Whether some of it is not plainly resident; NULL: nothing. */
 bool issue_unsettled(const struct alloc *a);

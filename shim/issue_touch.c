@@ -29,7 +29,7 @@ void issue_touch(struct issue *i, CUdeviceptr p, size_t n, bool write)
 
 	if (n == 0 || i->result != CUDA_SUCCESS)
 		return;
-	if (!issue_range_alloc(p, n, &d, &a)) {
+	if (!issue_range_alloc(p, n, write, &d, &a)) {
 		i->result = CUDA_ERROR_INVALID_VALUE;
 		return;
 	}

@@ -417,3 +417,26 @@ bool vmm_info(CUdeviceptr p, struct vmm_info *info)
 	lock_release(&vmm_lock);
 	return in != NULL;
 }
+
+bool vmm_usable(CUdeviceptr p, size_t n, bool write)
+{
+	unsigned want = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
+		CU_MEM_ACCESS_FLAGS_PROT_READ;
+	CUdeviceptr at = p;
+	struct reservation *in;
+	struct mapping *m;
+	bool ok;
+
+	lock_acquire(&vmm_lock);
+	in = vmm_reservation(p);
+	ok = in != NULL;
+	while (ok && at - p < n) {
+		m = at - in->base < in->size ? vmm_mapping_at(in, at) : NULL;
+		ok = m != NULL && !m->unmapped && (m->handle == NULL ||
+			(m->access & want) == want);
+		if (ok)
+			at = m->base + m->size;
+	}
+	lock_release(&vmm_lock);
+	return ok;
+}

@@ -75,5 +75,11 @@ struct vmm_info {
 
 /* false: p lies in no reservation of the window. */
 bool vmm_info(CUdeviceptr p, struct vmm_info *info);
+/*
+ * Whether a copy may read, or write, [p, p + n), which lies in one reservation:
+ * there are no holes in it, and the program gave the rights.  Of the driver's own
+ * mappings the driver knows.
+ */
+bool vmm_usable(CUdeviceptr p, size_t n, bool write);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual memory management as allocators use it: a reservation tiled by many
- * handles, one handle at two addresses, rights that go with the mapping,
- * handles released while they are mapped.
+ * handles, one handle at two addresses, rights that go with the mapping, copies
+ * that they forbid, handles released while they are mapped.
  */
 #include "test/e2e/e2e_util.h"
 
@@ -143,6 +143,81 @@ static void rights_of_range(CUdevice dev)
 	CU(cuMemAddressFree, p, grain);
 }
 
+static void refused(CUresult r, const char *what)
+{
+	if (r != CUDA_ERROR_INVALID_VALUE)
+		E2E_FAIL("%s: %s", what, e2e_error_name(r));
+}
+
+/* What no copy or memset may do with a part of a range, one kind each. */
+static void forbidden(CUdeviceptr p, size_t size, int readable,
+	void *host, CUdeviceptr other)
+{
+	CUDA_MEMCPY2D rows = {
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = other,
+		.srcPitch = size / 4,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p,
+		.dstPitch = size / 4, .WidthInBytes = 64, .Height = 4,
+	};
+
+	refused(cuMemcpyHtoD(p, host, size), "written by the host");
+	refused(cuMemcpyHtoDAsync(p, host, size, NULL), "the same, queued");
+	refused(cuMemcpyDtoD(p, other, size), "written by a copy");
+	refused(cuMemsetD8(p, 1, size), "filled");
+	refused(cuMemsetD2D32(p, size / 4, 1, 8, 4), "filled by rows");
+	refused(cuMemcpy2D(&rows), "written by rows");
+	if (readable)
+		return;
+	refused(cuMemcpyDtoH(host, p, size), "read by the host");
+	refused(cuMemcpyDtoD(other, p, size), "read by a copy");
+}
+
+/*
+ * Three mappings side by side: the one in the middle has no rights, then may
+ * be read, then is not there.  What is refused must not have been done in part.
+ */
+static void guarded(void)
+{
+	const size_t size = 3 * grain;
+	CUmemAccessDesc look = rights, none = rights;
+	CUmemGenericAllocationHandle h[3];
+	CUdeviceptr p = reserve(size), other = e2e_alloc(size);
+	void *host = e2e_host(size);
+
+	look.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+	none.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	for (int i = 0; i < 3; i++) {
+		h[i] = create(grain);
+		CU(cuMemMap, p + i * grain, grain, 0, h[i], 0);
+	}
+	CU(cuMemSetAccess, p, size, &rights, 1);
+	CU(cuMemsetD32, p, 0x77777777, size / 4);
+	CU(cuMemsetD32, other, 0x55555555, size / 4);
+	CU(cuCtxSynchronize);
+	CU(cuMemSetAccess, p + grain, grain, &none, 1);
+	forbidden(p, size, 0, host, other);
+	/* Some drivers have no such rights. */
+	if (cuMemSetAccess(p + grain, grain, &look, 1) == CUDA_SUCCESS) {
+		forbidden(p, size, 1, host, other);
+		expect_word(p + grain, 0x77777777, "read only");
+		CU(cuMemcpyDtoD, other, p, size);
+		expect_word(other + size - 4, 0x77777777, "a copy of it");
+		CU(cuCtxSynchronize);
+	}
+	CU(cuMemUnmap, p + grain, grain);
+	forbidden(p, size, 0, host, other);
+	CU(cuCtxSynchronize);
+	expect_word(p, 0x77777777, "before the hole");
+	expect_word(p + size - 4, 0x77777777, "behind the hole");
+	CU(cuMemUnmap, p, grain);
+	CU(cuMemUnmap, p + 2 * grain, grain);
+	for (int i = 0; i < 3; i++)
+		CU(cuMemRelease, h[i]);
+	CU(cuMemAddressFree, p, size);
+	CU(cuMemFree, other);
+	free(host);
+}
+
 int main(void)
 {
 	CUdevice dev = e2e_open();
@@ -166,6 +241,7 @@ int main(void)
 	aliased();
 	accounted();
 	rights_of_range(dev);
+	guarded();
 	printf("checksum: %016llx\n", (unsigned long long)hash);
 	e2e_close(dev);
 	return 0;
