@@ -99,6 +99,7 @@ STATE_SRCS := \
 	shim/issue.c \
 	shim/issue_mem.c \
 	shim/issue_pointer.c \
+	shim/issue_pool.c \
 	shim/issue_share.c \
 	shim/issue_touch.c \
 	shim/issue_unit.c \

@@ -30,6 +30,7 @@ struct alloc {
 	bool lost;		/* perhaps still mapped: its addresses stay out */
 	uint64_t serial;	/* never given twice */
 	bool async;		/* from cuMemAllocAsync; has no twin */
+	bool used;		/* counts as memory of a pool that is in use */
 	struct event *freed;	/* referenced; cuMemFreeAsync's place */
 	struct alloc *next_freed;	/* alloc_lock */
 	/*

@@ -81,10 +81,13 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size,
 	CUdeviceptr p)
 {
 	CUdeviceptr b;
+	CUresult r;
 	size_t n;
 
-	if (!init_active() || !issue_address_range(p, &b, &n))
+	if (!init_active() || !issue_address_range(p, &b, &n, &r))
 		return REAL(cuMemGetAddressRange_v2)(base, size, p);
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (base != NULL)
 		*base = b;
 	if (size != NULL)
@@ -158,6 +161,26 @@ EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
 
 	if (r == CUDA_SUCCESS && init_active())
 		issue_pool_set();
+	return r;
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool,
+	CUmemPool_attribute attr, void *value)
+{
+	CUresult r = REAL(cuMemPoolGetAttribute)(pool, attr, value);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_pool_attribute(pool, attr, value);
+	return r;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool,
+	CUmemPool_attribute attr, void *value)
+{
+	CUresult r = REAL(cuMemPoolSetAttribute)(pool, attr, value);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_pool_attribute_set(pool, attr);
 	return r;
 }
 

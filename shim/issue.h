@@ -147,7 +147,8 @@ void issue_native_freed(void);
 /* cuMemGetInfo: adjusts *free_bytes as report_memory says. */
 void issue_memory_info(size_t *free_bytes, size_t total);
 /* cuMemGetAddressRange of a managed address; false: not ours. */
-bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size);
+bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size,
+	CUresult *r);
 
 /* Attributes of a managed pointer; false: not ours. */
 bool issue_pointer_attribute(void *data, CUpointer_attribute attr,
@@ -171,6 +172,10 @@ CUresult issue_pool_shared(CUmemoryPool pool, const CUmemAccessDesc *desc,
 	size_t n);
 /* The program has set the pool that some device allocates from. */
 void issue_pool_set(void);
+/* The driver's answer about a pool is completed by what is managed there. */
+void issue_pool_attribute(CUmemoryPool pool, CUmemPool_attribute attr,
+	cuuint64_t *value);
+void issue_pool_attribute_set(CUmemoryPool pool, CUmemPool_attribute attr);
 void issue_stream_created(CUstream s, unsigned flags);
 void issue_stream_destroyed(CUstream s);
 void issue_context_created(CUcontext c, CUdevice ordinal);

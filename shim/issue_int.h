@@ -27,6 +27,14 @@ bool issue_refuse(struct issue *i, CUresult r);
  * program made.
  */
 bool issue_pool_chosen(void);
+/* The device whose default pool it is; false: the program made the pool. */
+bool issue_device_of_pool(CUmemoryPool pool, CUdevice *of);
+/*
+ * Memory in stream order was allocated, was freed or is gone.  The caller owns
+ * a; no lock held.
+ */
+void issue_pool_taken(const struct device *d, struct alloc *a);
+void issue_pool_freed(const struct device *d, struct alloc *a);
 /*
  * The allocation of a range that a copy writes, or reads; false: the range
  * leaves it, or the program's own mappings there do not allow that.

@@ -189,6 +189,7 @@ static CUresult alloc_make(struct device *d, struct context *c,
 	}
 	a->twin = twin;
 	a->async = w->async;
+	issue_pool_taken(d, a);
 	alloc_publish(d, a);
 	*p = a->base;
 	status_note_managed();
@@ -207,6 +208,7 @@ static CUresult alloc_end(struct device *d, struct alloc *a, bool quiet,
 
 	a->lost = tenancy_drop(d, a, quiet) != CUDA_SUCCESS;
 	stat_sub(managed_bytes, a->size);
+	issue_pool_freed(d, a);
 	alloc_destroy(d, a);
 	phase_freed(d);
 	if (twin != 0 && alive)
@@ -324,6 +326,7 @@ CUresult issue_free_async(CUdeviceptr p, CUstream s, bool *native)
 	if (e != NULL) {
 		a = alloc_claim(d, p);
 		if (a != NULL) {
+			issue_pool_freed(d, a);
 			alloc_freed_add(d, a, e);
 			r = CUDA_SUCCESS;
 		} else {
@@ -420,20 +423,6 @@ void issue_memory_info(size_t *free_bytes, size_t total)
 	if (conf.report_memory == REPORT_VIRTUAL)
 		n += arena_room();
 	*free_bytes = n < total ? n : total;
-}
-
-bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size)
-{
-	struct device *d = device_find(p);
-	struct alloc *a = d == NULL ? NULL : alloc_find(d, p);
-
-	if (a == NULL || a->sparse)
-		return d != NULL && issue_vmm_range(p, base, size);
-	if (p - a->base >= a->size)
-		return false;
-	*base = a->base;
-	*size = a->size;
-	return true;
 }
 
 /* ---- contexts, streams, modules ---- */

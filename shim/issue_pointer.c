@@ -146,11 +146,55 @@ static CUresult answer_plain(void *data, CUpointer_attribute attr,
 	}
 }
 
+/*
+ * Without a current context a driver may refuse to answer.  Then it is asked
+ * about p as well: that is an address which it has reserved for us.
+ */
+static bool no_context(void)
+{
+	CUcontext c = NULL;
+
+	return real.cuCtxGetCurrent(&c) != CUDA_SUCCESS || c == NULL;
+}
+
+static bool declined(CUpointer_attribute attr, CUdeviceptr p, CUresult *r)
+{
+	uint64_t answer[2];
+
+	init_enter();
+	*r = !no_context() ? CUDA_SUCCESS :
+		real.cuPointerGetAttribute(answer, attr, p);
+	init_leave();
+	return *r == CUDA_ERROR_INVALID_CONTEXT;
+}
+
+bool issue_address_range(CUdeviceptr p, CUdeviceptr *base, size_t *size,
+	CUresult *r)
+{
+	struct alloc *a = managed(p);
+
+	if (a == NULL && !issue_vmm_range(p, base, size))
+		return false;
+	if (a != NULL) {
+		*base = a->base;
+		*size = a->size;
+	}
+	init_enter();
+	*r = no_context() ? real.cuMemGetAddressRange_v2(NULL, NULL, p) :
+		CUDA_SUCCESS;
+	init_leave();
+	if (*r != CUDA_ERROR_INVALID_CONTEXT)
+		*r = CUDA_SUCCESS;
+	return true;
+}
+
 bool issue_pointer_attribute(void *data, CUpointer_attribute attr,
 	CUdeviceptr p, CUresult *r)
 {
 	struct alloc *a = data == NULL ? NULL : managed(p);
 
+	if (data != NULL && device_find(p) != NULL && declined(attr, p, r))
+		return true;
 	if (a == NULL)
 		return issue_vmm_attribute(data, attr, p, r);
 	if (answer_own(data, attr, a, p, r))
@@ -167,6 +211,9 @@ bool issue_pointer_attributes(unsigned int n, CUpointer_attribute *attrs,
 {
 	struct alloc *a = attrs == NULL || data == NULL ? NULL : managed(p);
 
+	if (n > 0 && attrs != NULL && data != NULL &&
+	    device_find(p) != NULL && declined(attrs[0], p, r))
+		return true;
 	if (a == NULL)
 		return issue_vmm_attributes(n, attrs, data, p, r);
 	*r = CUDA_SUCCESS;

@@ -40,8 +40,7 @@ CUresult issue_peer_enabled(CUcontext peer)
 	return r;
 }
 
-/* The device whose default pool it is; false: the program made the pool. */
-static bool device_of_pool(CUmemoryPool pool, CUdevice *of)
+bool issue_device_of_pool(CUmemoryPool pool, CUdevice *of)
 {
 	CUmemoryPool p;
 
@@ -63,7 +62,7 @@ CUresult issue_pool_shared(CUmemoryPool pool, const CUmemAccessDesc *desc,
 	CUdevice of;
 
 	init_enter();
-	if (device_of_pool(pool, &of))
+	if (issue_device_of_pool(pool, &of))
 		for (size_t k = 0; k < n && r == CUDA_SUCCESS; k++)
 			if (desc[k].location.type ==
 			    CU_MEM_LOCATION_TYPE_DEVICE &&

@@ -124,6 +124,36 @@ static void several(void)
 	CU(cuMemFree, p);
 }
 
+/*
+ * The same questions in a thread without a context.  Which of them a driver
+ * answers is not written down, so runs are compared.
+ */
+static void nowhere(void)
+{
+	CUpointer_attribute attr[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+	};
+	unsigned int type = 0;
+	size_t range = 0, size = 0;
+	void *out[] = { &type, &range };
+	CUdeviceptr p = e2e_alloc(SIZE), base = 0;
+	CUcontext ctx;
+	CUresult r;
+
+	CU(cuCtxPopCurrent, &ctx);
+	r = cuMemGetAddressRange(&base, &size, p + 5);
+	printf("range: %s, %zu bytes at %+lld\n", e2e_error_name(r), size,
+		base ? (long long)(base - p) : 0);
+	r = cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p);
+	printf("one: %s, %zu bytes\n", e2e_error_name(r), size);
+	r = cuPointerGetAttributes(2, attr, out, p);
+	printf("two: %s, type %u, %zu bytes\n", e2e_error_name(r), type,
+		range);
+	CU(cuCtxPushCurrent, ctx);
+	CU(cuMemFree, p);
+}
+
 int main(void)
 {
 	CUdevice dev = e2e_open();
@@ -131,6 +161,7 @@ int main(void)
 	device_memory(dev);
 	host_memory();
 	several();
+	nowhere();
 	e2e_close(dev);
 	printf("as expected\n");
 	return 0;

@@ -177,14 +177,47 @@ static void belongs_to(CUmemoryPool pool, CUdeviceptr p)
 	printf("memory of a pool has %s context\n", ctx ? "a" : "no");
 }
 
+static void expect_used(CUmemoryPool pool, uint64_t want, const char *what)
+{
+	uint64_t now = pool_value(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+
+	if (now != want)
+		E2E_FAIL("%s: %llu bytes of the pool are used, not %llu", what,
+			(unsigned long long)now, (unsigned long long)want);
+}
+
+/* Large allocations count as small ones do, and so do their high marks. */
 static void large(CUmemoryPool pool, CUstream s)
 {
-	CUdeviceptr t;
+	uint64_t before = pool_value(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+	CUdeviceptr t, u, small;
+	cuuint64_t zero = 0;
 
+	CU(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero);
 	CU(cuMemAllocAsync, &t, LARGE, s);
 	belongs_to(pool, t);
+	expect_used(pool, before + LARGE, "one");
+	CU(cuMemAllocAsync, &small, 512, s);
+	CU(cuMemAllocAsync, &u, LARGE, s);
+	expect_used(pool, before + 2 * LARGE + 512, "two and a small one");
+	if (pool_value(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+	    < before + 2 * LARGE)
+		E2E_FAIL("more is used than reserved");
 	CU(cuMemFreeAsync, t, s);
+	expect_used(pool, before + LARGE + 512, "one and a small one");
+	CU(cuMemFree, u);
+	CU(cuMemFreeAsync, small, s);
+	expect_used(pool, before, "none");
+	if (pool_value(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+	    != before + 2 * LARGE + 512)
+		E2E_FAIL("the high mark of what is used");
+	CU(cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero);
+	if (pool_value(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) != before)
+		E2E_FAIL("the high mark was not taken back");
 	CU(cuStreamSynchronize, s);
+	CU(cuMemPoolTrimTo, pool, 0);
+	if (pool_value(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < before)
+		E2E_FAIL("less is reserved than used");
 }
 
 static void own_pool(CUdevice dev, CUdeviceptr out, CUstream s)
