@@ -128,6 +128,7 @@ STATE_SRCS := \
 	shim/phase_file.c \
 	shim/phase_plan.c \
 	shim/phase.c \
+	shim/phase_mix.c \
 	shim/phase_order.c \
 	shim/phase_trial.c \
 	shim/pool_size.c \
@@ -383,6 +384,7 @@ UNIT := \
 	test_observe_random \
 	test_page_set \
 	test_period \
+	test_phase_mix \
 	test_phase_plan \
 	test_plan_io \
 	test_plan_math \
@@ -585,6 +587,7 @@ UNIT_OBJS_test_visit := shim/visit.c
 UNIT_OBJS_test_convert := shim/convert.c shim/convert_unit.c \
 	shim/schedule_make.c shim/visit.c $(PLANNER_SRCS)
 UNIT_OBJS_test_event := shim/lock.c shim/log.c shim/stats.c
+UNIT_OBJS_test_phase_mix := $(PLANNER_SRCS)
 UNIT_OBJS_test_phase_plan := shim/lock.c shim/log.c $(PLANNER_SRCS)
 UNIT_OBJS_test_page_set := shim/page_set.c
 PLAN_CASES := test/unit/plan_cases.c $(PLANNER_SRCS)

@@ -37,7 +37,7 @@ enum conf_policy {
 	POLICY_FIRST_FIT,
 	POLICY_ZERO_COPY,
 };
-enum conf_in_place { IN_PLACE_AUTO, IN_PLACE_OFF };
+enum conf_in_place { IN_PLACE_AUTO, IN_PLACE_WHOLE, IN_PLACE_OFF };
 enum conf_guard { GUARD_AUTO, GUARD_CAREFUL, GUARD_FAST };
 enum conf_verify { CONF_VERIFY_ALWAYS, CONF_VERIFY_OFF };
 enum conf_deepbind { DEEPBIND_DROP, DEEPBIND_KEEP };

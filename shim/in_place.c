@@ -68,23 +68,24 @@ static bool started(struct device *d)
 
 /* ---- in ---- */
 
-/* The next absent pages from *at on are this thread's. */
-static void batch_take(struct device *d, uint32_t end, uint32_t *at,
-	struct batch *b)
+/* The next absent pages from *at on, of `only` if given, are this thread's. */
+static void batch_take(struct device *d, const struct page_set *only,
+	uint32_t end, uint32_t *at, struct batch *b)
 	REQUIRES(&d->pool_lock)
 {
 	for (; *at < end && b->nr < BATCH; ++*at)
 		if (page_tier(d, *at) == TIER_STREAMED &&
-		    d->pages[*at].state == PAGE_ABSENT) {
+		    d->pages[*at].state == PAGE_ABSENT &&
+		    (only == NULL || page_set_has(only, *at))) {
 			d->pages[*at].state = PAGE_MOVING;
 			b->pages[b->nr++] = *at;
 		}
 }
 
-static bool batch_back(struct device *d, struct batch *b)
+static bool batch_back(struct device *d, struct batch *b, bool chunks)
 	REQUIRES(&d->pool_lock)
 {
-	uint32_t n = chunk_take(d, b->nr, b->where);
+	uint32_t n = chunks ? chunk_take(d, b->nr, b->where) : 0;
 
 	b->nr_chunks = n;
 	if (n < b->nr)
@@ -173,12 +174,13 @@ static void batch_fail(struct device *d, struct batch *b)
 }
 
 /* Carries out a batch; drops and retakes pool_lock. */
-static CUresult batch_run(struct device *d, struct context *c, struct batch *b)
+static CUresult batch_run(struct device *d, struct context *c, struct batch *b,
+	bool chunks)
 	REQUIRES(&d->pool_lock)
 {
 	CUresult r;
 
-	if (!batch_back(d, b)) {
+	if (!batch_back(d, b, chunks)) {
 		for (uint32_t i = 0; i < b->nr; i++)
 			d->pages[b->pages[i]].state = PAGE_ABSENT;
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -198,7 +200,9 @@ static CUresult batch_run(struct device *d, struct context *c, struct batch *b)
 	return CUDA_SUCCESS;
 }
 
-static CUresult enter_round(struct device *d, struct context *c, uint32_t end)
+/* only: these pages, to host memory; NULL: all, to chunks as far as they go. */
+static CUresult enter_round(struct device *d, struct context *c,
+	const struct page_set *only, uint32_t end)
 	REQUIRES(&d->pool_lock)
 {
 	CUresult r = pool_empty(d, c, 0);
@@ -207,10 +211,10 @@ static CUresult enter_round(struct device *d, struct context *c, uint32_t end)
 	while (r == CUDA_SUCCESS) {
 		struct batch b = { 0 };
 
-		batch_take(d, end, &at, &b);
+		batch_take(d, only, end, &at, &b);
 		if (b.nr == 0)
 			break;
-		r = batch_run(d, c, &b);
+		r = batch_run(d, c, &b, only == NULL);
 		pthread_cond_broadcast(&d->pool_cond);
 	}
 	return r;
@@ -226,7 +230,7 @@ CUresult in_place_enter(struct device *d, struct context *c)
 	lock_acquire(&d->pool_lock);
 	for (int i = 0; i < ROUNDS && r == CUDA_SUCCESS &&
 	     d->tenancy->nr_streamed > 0; i++)
-		r = enter_round(d, c, end);
+		r = enter_round(d, c, NULL, end);
 	if (r == CUDA_SUCCESS && d->tenancy->nr_streamed > 0)
 		r = CUDA_ERROR_NOT_READY;
 	device_reach_changed(d);
@@ -236,17 +240,23 @@ CUresult in_place_enter(struct device *d, struct context *c)
 
 /* ---- out ---- */
 
-bool in_place_leave(struct device *d)
+/*
+ * Pages of a tier that are in the set (inside) or not in it go to the arena;
+ * false: not all of them could.
+ */
+static bool leave(struct device *d, enum page_tier tier,
+	const struct page_set *set, bool inside)
+	REQUIRES(&d->pool_lock)
 {
 	uint32_t end = alloc_end_page(d), at = 0;
-	uint32_t pages[BATCH], was[BATCH], n;
+	uint32_t pages[BATCH], was[BATCH], n, gone;
 	bool all = true;
 
-	lock_acquire(&d->pool_lock);
 	for (;;) {
 		n = 0;
 		for (; at < end && n < BATCH; at++) {
-			if (page_tier(d, at) != TIER_HOST)
+			if (page_tier(d, at) != tier ||
+			    page_set_has(set, at) != inside)
 				continue;
 			if (d->pages[at].fixed ||
 			    (device_word(d, at) & PAGE_LEAVING) != 0)
@@ -255,13 +265,44 @@ bool in_place_leave(struct device *d)
 				pages[n++] = at;
 		}
 		if (n == 0)
-			break;
+			return all;
+		gone = demote_pages(d, pages, n, tier, was);
+		for (uint32_t i = 0; i < gone && tier == TIER_RESIDENT; i++)
+			chunk_recycle(d, was[i]);
 		/* What they waited for in vain the next would wait for, too. */
-		if (demote_pages(d, pages, n, TIER_HOST, was) < n) {
-			all = false;
-			break;
-		}
+		if (gone < n)
+			return false;
 	}
+}
+
+bool in_place_leave(struct device *d)
+{
+	bool all;
+
+	lock_acquire(&d->pool_lock);
+	all = leave(d, TIER_HOST, NULL, false);
 	lock_release(&d->pool_lock);
 	return all;
+}
+
+/* ---- a part of it ---- */
+
+CUresult in_place_part(struct device *d, struct context *c,
+	const struct page_set *host)
+{
+	CUresult r = CUDA_ERROR_NOT_READY;
+	uint32_t end = alloc_end_page(d);
+
+	if (!context_ready(c))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	lock_acquire(&d->pool_lock);
+	if (leave(d, TIER_HOST, host, false) &&
+	    leave(d, TIER_RESIDENT, host, true))
+		r = enter_round(d, c, host, end);
+	for_each_page(host, i, page)
+		if (r == CUDA_SUCCESS && page_tier(d, page) != TIER_HOST)
+			r = CUDA_ERROR_NOT_READY;
+	device_reach_changed(d);
+	lock_release(&d->pool_lock);
+	return r;
 }

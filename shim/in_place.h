@@ -11,6 +11,7 @@
 #include "shim/compiler.h"
 #include "shim/context.h"
 #include "shim/device.h"
+#include "shim/page_set.h"
 
 /*
  * Whether the driver offers it and host memory for all that is streamed may be
@@ -23,6 +24,13 @@ bool in_place_possible(struct device *d);
  * failure what has moved stays where it is, which in_place_leave() undoes.
  */
 CUresult in_place_enter(struct device *d, struct context *c) WARN_UNUSED;
+/*
+ * After in_place_enter(): these pages are in host memory from here on, none of
+ * them in a chunk, and all others leave it.  The same conditions; a failure may
+ * leave any of them swapped.
+ */
+CUresult in_place_part(struct device *d, struct context *c,
+	const struct page_set *host) WARN_UNUSED;
 /*
  * What lies in host memory goes back to the arena.  The same conditions.
  * false: not all of it could; the rest goes on as it is.

@@ -11,6 +11,7 @@
 
 #include "shim/api_table.h"
 #include "shim/conf.h"
+#include "shim/in_place.h"
 #include "shim/init.h"
 #include "shim/log.h"
 #include "shim/phase_file.h"
@@ -19,8 +20,11 @@
 #include "shim/tenancy.h"
 #include "shim/trace.h"
 
-/* How long an iteration may be held up for its plan. */
-#define PLAN_WAIT_NS 500000000ull
+/*
+ * Where there was no plan a program may still come to repeat itself, or have
+ * more room: so many launches that waited, and twice as many each time.
+ */
+#define RETRY_LAUNCHES 4096
 
 uint32_t phase_watching;
 
@@ -72,6 +76,7 @@ static struct phase *phase_make(struct device *d)
 		return NULL;
 	p->device = d;
 	p->patience = 3;
+	p->retry = RETRY_LAUNCHES;
 	lock_init(&p->lock, LOCK_PHASE, "phase");
 	p->observer = observe_create();
 	p->timing = timing_create();
@@ -157,6 +162,15 @@ void phase_start(void)
 
 void phase_watch(struct phase *p)
 {
+	if (p->mixed) {
+		/* Layers would be timed with what they wait for the link. */
+		p->mixed = false;
+		p->busy = true;
+		lock_release(&p->lock);
+		in_place_leave(p->device);
+		lock_acquire(&p->lock);
+		p->busy = false;
+	}
 	observe_reset(p->observer);
 	p->step = OBSERVE_NONE;
 	p->bad = 0;
@@ -291,12 +305,13 @@ static void say_plan(const struct plan_order *o, uint32_t nr_slots)
 	stat_set(plan_compute_ns, (uint64_t)(o->times.compute_ms * 1e6));
 	stat_set(plan_link_ns, (uint64_t)(o->times.link_busy_ms * 1e6));
 	log_info("plan %s%s: %u layers, %s streamed in each iteration through "
-		"%s; %llu us expected, bound %llu us", o->strategy->name,
+		"%s%s; %llu us expected, bound %llu us", o->strategy->name,
 		o->from_file ? " (plan_in)" : "", o->profile.nr_layers,
 		conf_size_text(o->streamed_bytes, streamed,
 		sizeof(streamed)), conf_size_text(
 		(uint64_t)nr_slots * o->page_bytes, pool,
-		sizeof(pool)), (unsigned long long)(o->predicted_ms * 1000),
+		sizeof(pool)), o->nr_host > 0 ? ", the rest read in host memory" :
+		"", (unsigned long long)(o->predicted_ms * 1000),
 		(unsigned long long)(o->bound_ms * 1000));
 }
 
@@ -322,6 +337,9 @@ void phase_install(struct phase *p, struct context *c)
 	o->schedule->compute_ns = (uint64_t)(o->times.compute_ms * 1e6);
 	p->busy = true;
 	lock_release(&p->lock);
+	/* What could not leave host memory after a trial gets another chance. */
+	if (!p->mixed && p->device->hosts != NULL)
+		in_place_leave(p->device);
 	r = schedule_install(p->device, o->schedule, c);
 	installed = r == CUDA_SUCCESS;
 	/* The device's now, and gone where another thread ends it. */
@@ -338,7 +356,9 @@ void phase_install(struct phase *p, struct context *c)
 			o->profile.nr_layers);
 		wanted = trial_wanted(p, o);
 		p->iterations = p->on_demand = 0;
-		p->bad = 0;
+		p->bad = p->roomy = 0;
+		p->idle = tenancy_idle(p->device);
+		p->freed = false;
 		phase_set(p, fast ? PHASE_FAST : PHASE_CAREFUL);
 	} else if (installed) {
 		phase_watch(p);		/* another thread has ended it */
@@ -425,6 +445,14 @@ void phase_needed(struct device *d)
 	} else if (p->id == PHASE_IN_PLACE && !p->busy &&
 		   is_here(p, context_current())) {
 		trial_leave(p);
+	} else if ((p->id == PHASE_CAREFUL || p->id == PHASE_FAST) &&
+		   !p->busy && !schedule_active(d)) {
+		phase_watch(p);		/* its memory has gone, say */
+	} else if (p->id == PHASE_ON_DEMAND && !p->busy &&
+		   ++p->waited >= p->retry) {
+		p->waited = 0;
+		p->retry *= 2;
+		phase_watch(p);
 	}
 	lock_release(&p->lock);
 }
@@ -438,8 +466,8 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 	uint32_t n = observe_iterations(p->observer);
 
 	if (state == OBSERVE_APERIODIC) {
-		log_info("the program's launches do not repeat: data is moved "
-			"on demand");
+		log_once(LOG_INFO, "the program's launches do not repeat: data "
+			"is moved on demand");
 		planner_forget(p->order);
 		p->order = NULL;
 		phase_set(p, PHASE_ON_DEMAND);
@@ -532,6 +560,25 @@ static void make_fast(struct phase *p) REQUIRES(&p->lock)
 	phase_set(p, PHASE_FAST);
 }
 
+/* It is only worth a new plan if that could keep a good part more on the GPU. */
+#define ROOM 8
+
+/*
+ * An iteration is over.  Whether memory that the program has freed is still
+ * there, and has been for as long as other reasons for a new plan take.
+ */
+static bool has_room(struct phase *p) REQUIRES(&p->lock)
+{
+	uint64_t idle = tenancy_idle(p->device);
+
+	if (idle <= p->idle || idle - p->idle < stat_get(plan_streamed) / ROOM)
+		p->roomy = 0;
+	else
+		p->roomy++;
+	p->freed = p->roomy > 0;
+	return p->roomy >= p->patience;
+}
+
 static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
 {
 	bool ended;
@@ -574,6 +621,9 @@ void phase_turn(struct device *d, CUstream s, bool on_demand)
 				trial_turn(p, s);
 			if (p->bad >= p->patience)
 				watch_anew(p, "the program goes another way");
+			else if (p->freed && has_room(p))
+				watch_anew(p, "memory has been freed: more can "
+					"stay on the GPU");
 		} else if (p->on_demand > 4096ull * p->patience) {
 			watch_anew(p, "the program does something else");
 		}
@@ -604,5 +654,6 @@ void phase_freed(struct device *d)
 	lock_acquire(&p->lock);
 	if (p->id == PHASE_IN_PLACE && !p->busy)
 		trial_freed(p);
+	p->freed = true;
 	lock_release(&p->lock);
 }

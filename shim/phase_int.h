@@ -15,6 +15,8 @@
 #include "shim/unit.h"
 
 #define PHASE_NAMED 256u
+/* How long an iteration may be held up for its plan. */
+#define PLAN_WAIT_NS 500000000ull
 
 /* One order for the planner, and what came of it. */
 struct plan_order {
@@ -44,6 +46,14 @@ struct plan_order {
 	uint64_t budget_used;
 	double in_place_ms;		/* period without moving; an estimate */
 	struct timeline_times times;	/* of the steady state; 0: not known */
+	/*
+	 * For a plan that leaves a part in host memory: the period in place, as
+	 * it was measured (0: no such plan is wanted), and that part, which is
+	 * no longer in the profile.
+	 */
+	double place_ms;
+	struct page_range *host;	/* in the arena; apart */
+	uint32_t nr_host;
 	bool from_file;			/* plan_in's */
 	bool done;			/* guarded by phase_plan.c's lock */
 	bool unwanted;			/* likewise: the thread destroys it */
@@ -51,13 +61,16 @@ struct plan_order {
 
 /*
  * A plan that cannot hide its copies, against data that stays in host memory
- * and is read there: that is tried out, and kept where it is faster.
+ * and is read there: that is tried out, and kept where it is faster.  Then a
+ * mixture of both is, against that.
  */
 struct trial {
 	enum {
 		TRIAL_NONE,
 		TRIAL_WANTED,		/* the plan's iterations are timed */
 		TRIAL_ON,		/* in place; those are timed */
+		TRIAL_ORDERED,		/* in place; a mixture is being planned */
+		TRIAL_MIXED,		/* a mixture's iterations are timed */
 		TRIAL_OVER,		/* in place no more, from the next launch */
 	} state;
 	struct plan_order *kept;	/* owned; to go back to its plan */
@@ -65,8 +78,9 @@ struct trial {
 	uint32_t lap;			/* number of the next mark */
 	uint32_t first;			/* the first lap that counts */
 	uint32_t nr;			/* laps that have counted */
-	double sum_ms;
+	double ms;			/* the shortest of them */
 	double plan_ms;			/* of an iteration by the plan */
+	double place_ms;		/* and in place */
 	uint64_t at;			/* launches at the last mark */
 	uint64_t since;			/* and at the first of the plan's */
 	uint64_t each;			/* launches in an iteration */
@@ -88,12 +102,19 @@ struct phase {
 	struct file_plan *file;		/* owned; being looked for, or NULL */
 	bool file_asked;		/* `file` has been opened, if it can */
 	bool profiled;			/* a complete profile has been made */
+	/* Without a plan: launches that waited, and how many before it is tried. */
+	uint64_t waited;
+	uint64_t retry;
 	CUfunction named[PHASE_NAMED];	/* functions whose names are known */
 	/* Under a plan. */
 	uint64_t iterations;		/* seen by phase_turn() */
 	uint64_t on_demand;		/* launches in this iteration */
 	uint32_t bad;			/* iterations in a row with any */
 	uint32_t patience;		/* of those, before it is watched anew */
+	bool mixed;			/* the plan left some in host memory */
+	uint64_t idle;			/* bytes, when it came into force */
+	bool freed;			/* memory has been, since then */
+	uint32_t roomy;			/* iterations in a row with room for more */
 	struct trial trial;
 };
 
@@ -143,8 +164,18 @@ void trial_leave(struct phase *p) REQUIRES(&p->lock);
 void order_destroy(struct plan_order *o);	/* NULL is fine */
 /* Fills in times, bound and bytes of a result, whichever strategy made it. */
 void order_judge(struct plan_order *o);
+/*
+ * A plan for the budget, and its schedule.  On failure o->message says why.
+ * Planning thread.
+ */
+enum plan_status order_compute(struct plan_order *o, uint64_t budget);
 /* Makes o->schedule anew from the result. */
 enum plan_status order_convert(struct plan_order *o) WARN_UNUSED;
+/*
+ * Of an order whose data has been in place for a while: the best plan for a
+ * part of it, where there is any (o->status).  Planning thread.  phase_mix.c.
+ */
+void mix_run(struct plan_order *o);
 /* Plans; on the planning thread, without any lock. */
 void order_run(struct plan_order *o);
 

@@ -72,7 +72,7 @@ enum plan_status order_convert(struct plan_order *o)
 	return convert_plan(&c, &o->schedule);
 }
 
-static enum plan_status plan_once(struct plan_order *o, uint64_t budget)
+enum plan_status order_compute(struct plan_order *o, uint64_t budget)
 {
 	const struct plan_strategy *s = file_strategy(&o->params, o->message);
 	struct memory_stats stats = stats_of(o);
@@ -163,15 +163,19 @@ void order_judge(struct plan_order *o)
 
 void order_run(struct plan_order *o)
 {
+	if (o->place_ms > 0) {
+		mix_run(o);
+		return;
+	}
 	file_save_profile(o);
 	if (o->profile_only)
 		return;
 	if (!file_take_plan(o)) {
-		o->status = plan_once(o, o->budget);
+		o->status = order_compute(o, o->budget);
 		/* Rather everything through the pool than nothing by a plan. */
 		if ((o->status == PLAN_INFEASIBLE || o->budget == 0) &&
 		    o->budget_least > o->budget)
-			o->status = plan_once(o, o->budget_least);
+			o->status = order_compute(o, o->budget_least);
 	}
 	if (o->status != PLAN_OK)
 		return;

@@ -12,7 +12,6 @@
 #include "shim/api_table.h"
 #include "shim/arena.h"
 #include "shim/chunk.h"
-#include "shim/in_place.h"
 #include "shim/log.h"
 #include "shim/section.h"
 #include "shim/stats.h"
@@ -250,9 +249,6 @@ CUresult schedule_install(struct device *d, struct schedule *sc,
 
 	if (!schedule_try_end(d, NULL))
 		return CUDA_ERROR_LAUNCH_TIMEOUT;
-	/* What could not leave host memory after a trial gets another chance. */
-	if (d->hosts != NULL)
-		in_place_leave(d);
 	sc->context = c;
 	lock_acquire(&d->pool_lock);
 	r = leave_chunks(d, sc);

@@ -10,7 +10,8 @@
 # One with Ballast must also print what the program prints on a device that
 # holds everything, and log no error; with the flag "swap" it must have copied
 # more to the device than that run did, with "plan" have put a plan into force,
-# with "ahead" have kept to it, with "hits=N" have copied in time so often.
+# with "again" another one after the first has ended, with "ahead" have kept to
+# it, with "hits=N" have copied in time so often.
 #
 # With E2E_PLAIN, a directory, what programs print without Ballast is kept there
 # and read by later cases of the same build.
@@ -198,6 +199,12 @@ if has swap; then
 	h2d=$(counter h2d_bytes)
 	[ "${h2d:-0}" -gt "${plain_h2d:-0}" ] ||
 		fail "nothing was swapped: $h2d bytes copied, $plain_h2d plain"
+fi
+if has again; then
+	awk '/ I: the plan ends: / { ended = 1 }
+		/ I: plan / && ended { found = 1 }
+		END { exit !found }' "$tmp/log" ||
+		fail "no plan came into force after one that ended"
 fi
 if has plan; then
 	grep -q '^ballast\[[0-9:]*\] I: plan ' "$tmp/log" ||
