@@ -97,6 +97,7 @@ STATE_SRCS := \
 	shim/fetch.c \
 	shim/fix.c \
 	shim/issue.c \
+	shim/issue_green.c \
 	shim/issue_mem.c \
 	shim/issue_pointer.c \
 	shim/issue_pool.c \
@@ -256,6 +257,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/event.c \
 	test/softcuda/exports.c \
 	test/softcuda/function.c \
+	test/softcuda/green.c \
 	test/softcuda/hostfn.c \
 	test/softcuda/hostmem.c \
 	test/softcuda/image.c \
@@ -324,6 +326,7 @@ E2E := \
 	fatbin \
 	faults \
 	fork \
+	green \
 	held \
 	hostfunc \
 	ipc \

@@ -378,6 +378,34 @@ typedef enum CUipcMem_flags_enum {
 
 #include "shim/cuda_abi_copy.h"
 
+/* Contexts with a part of the multiprocessors. */
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+
+typedef enum CUgreenCtxCreate_flags_enum {
+	CU_GREEN_CTX_DEFAULT_STREAM = 0x1,
+} CUgreenCtxCreate_flags;
+
+typedef enum CUdevResourceType_enum {
+	CU_DEV_RESOURCE_TYPE_INVALID = 0,
+	CU_DEV_RESOURCE_TYPE_SM = 1,
+} CUdevResourceType;
+
+typedef struct CUdevSmResource_st {
+	unsigned int smCount;
+	unsigned int minSmPartitionSize;
+	unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct CUdevResource_st {
+	CUdevResourceType type;
+	unsigned char _internal_padding[92];
+	union {
+		CUdevSmResource sm;
+		unsigned char _oversize[48];
+	};
+} CUdevResource;
+
 /* Textures: only what says which memory one is over. */
 typedef unsigned long long CUtexObject;
 typedef struct CUtexref_st *CUtexref;

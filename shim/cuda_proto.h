@@ -366,6 +366,16 @@ CUresult cuStreamBatchMemOp_v2_ptsz(CUstream, unsigned int,
 
 CUresult cuStreamCreate(CUstream *, unsigned int);
 CUresult cuStreamCreateWithPriority(CUstream *, unsigned int, int);
+CUresult cuDeviceGetDevResource(CUdevice, CUdevResource *, CUdevResourceType);
+CUresult cuDevSmResourceSplitByCount(CUdevResource *, unsigned int *,
+	const CUdevResource *, CUdevResource *, unsigned int, unsigned int);
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *, CUdevResource *,
+	unsigned int);
+CUresult cuGreenCtxCreate(CUgreenCtx *, CUdevResourceDesc, CUdevice,
+	unsigned int);
+CUresult cuGreenCtxDestroy(CUgreenCtx);
+CUresult cuCtxFromGreenCtx(CUcontext *, CUgreenCtx);
+CUresult cuGreenCtxStreamCreate(CUstream *, CUgreenCtx, unsigned int, int);
 CUresult cuStreamDestroy(CUstream);
 CUresult cuStreamDestroy_v2(CUstream);
 CUresult cuStreamSynchronize(CUstream);

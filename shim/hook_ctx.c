@@ -96,6 +96,36 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d)
 	return r;
 }
 
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *c, CUdevResourceDesc desc,
+	CUdevice d, unsigned int flags)
+{
+	CUresult r = REAL(cuGreenCtxCreate)(c, desc, d, flags);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_green_created(d);
+	return r;
+}
+
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx c)
+{
+	CUdevice d = init_active() ? issue_green_ends(c) : -1;
+	CUresult r = REAL(cuGreenCtxDestroy)(c);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_green_ended(d);
+	return r;
+}
+
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *s, CUgreenCtx c,
+	unsigned int flags, int priority)
+{
+	CUresult r = REAL(cuGreenCtxStreamCreate)(s, c, flags, priority);
+
+	if (r == CUDA_SUCCESS && init_active())
+		issue_green_stream_created(*s, c, flags);
+	return r;
+}
+
 EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int flags)
 {
 	CUresult r = REAL(cuStreamCreate)(s, flags);

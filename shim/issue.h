@@ -188,6 +188,15 @@ void issue_context_detaches(CUcontext c);
 void issue_primary_retained(CUdevice ordinal, CUcontext c);
 void issue_primary_resets(CUdevice ordinal);
 void issue_primary_released(CUdevice ordinal);
+/*
+ * Green contexts.  One was made, and has retained the primary context; a stream
+ * of one was made; one is about to be destroyed, and then has been: the call in
+ * between tells which device it was of, -1: nobody knows.
+ */
+void issue_green_created(CUdevice ordinal);
+void issue_green_stream_created(CUstream s, CUgreenCtx green, unsigned flags);
+CUdevice issue_green_ends(CUgreenCtx green);
+void issue_green_ended(CUdevice ordinal);
 /* A kernel handle that launches may use in a function's place. */
 void issue_kernel_known(CUkernel k);
 /* Before a host function, or a wait for a value, is queued. */

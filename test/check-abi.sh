@@ -117,7 +117,8 @@ awk '
 				if (closed) {
 					m = split(inner, w, " ")
 					for (j = 1; j <= m; j++)
-						fields = fields " " f "." w[j]
+						fields = fields " " \
+							(f == "" ? "" : f ".") w[j]
 					closed = 0
 				}
 				text = ""

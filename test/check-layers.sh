@@ -34,7 +34,7 @@ section page_set period visit
 capture
 =timing gauge convert convert_int convert_unit phase phase_int phase_plan phase_file phase_mix phase_order phase_trial
 trust
-=issue issue_int issue_mem issue_pointer issue_pool issue_share issue_touch issue_unit issue_vmm
+=issue issue_int issue_green issue_mem issue_pointer issue_pool issue_share issue_touch issue_unit issue_vmm
 hook_batch hook_copy hook_copy2d hook_ctx hook_graph hook_launch hook_mem hook_module hook_pointer hook_sync hook_vmm
 END
 

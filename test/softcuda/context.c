@@ -298,7 +298,7 @@ static struct context *primary_of(int dev)
 	return primaries[dev];
 }
 
-static CUresult retain(CUcontext *out, CUdevice dev)
+CUresult context_primary_retain(CUcontext *out, CUdevice dev)
 {
 	struct context *ctx;
 	CUresult r;
@@ -323,11 +323,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_INIT))
-		c.result = retain(out, dev);
+		c.result = context_primary_retain(out, dev);
 	return call_end(&c);
 }
 
-static CUresult release(CUdevice dev)
+CUresult context_primary_release(CUdevice dev)
 {
 	struct context *ctx;
 
@@ -346,7 +346,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_INIT | CALL_FREES))
-		c.result = release(dev);
+		c.result = context_primary_release(dev);
 	return call_end(&c);
 }
 
@@ -355,7 +355,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_INIT | CALL_FREES))
-		c.result = release(dev);
+		c.result = context_primary_release(dev);
 	return call_end(&c);
 }
 

@@ -50,6 +50,9 @@ CUresult context_check(struct context *ctx);
 struct context *context_find(CUcontext handle);
 /* The named one, NULL meaning the current one; 0 or its error. */
 CUresult context_named(CUcontext handle, struct context **out);
+/* As the program's calls; the primary context of a device. */
+CUresult context_primary_retain(CUcontext *out, CUdevice dev);
+CUresult context_primary_release(CUdevice dev);
 bool context_good_flags(unsigned flags);
 /* The first failure wins and stays. */
 void context_kill(struct context *ctx, CUresult error);

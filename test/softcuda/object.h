@@ -20,6 +20,8 @@ enum object_kind {
 	OBJECT_LIBRARY,
 	OBJECT_KERNEL,
 	OBJECT_LINK,
+	OBJECT_RESOURCES,
+	OBJECT_GREEN,
 };
 
 /* The first member of every such struct. */

@@ -220,8 +220,8 @@ int stream_priority(int priority)
 		: priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
 }
 
-static CUresult create_stream(struct context *ctx, CUstream *out,
-	unsigned flags, int priority)
+CUresult stream_create(struct context *ctx, CUstream *out, unsigned flags,
+	int priority)
 {
 	struct stream *s;
 
@@ -240,7 +240,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_CONTEXT))
-		c.result = create_stream(c.context, out, flags, 0);
+		c.result = stream_create(c.context, out, flags, 0);
 	return call_end(&c);
 }
 
@@ -250,7 +250,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags,
 	struct call c;
 
 	if (!call_begin(&c, __func__, CALL_CONTEXT))
-		c.result = create_stream(c.context, out, flags, priority);
+		c.result = stream_create(c.context, out, flags, priority);
 	return call_end(&c);
 }
 

@@ -50,6 +50,8 @@ void stream_submit(struct stream *s, struct op *op);
 /* Waits for the stream, and for `op` which is in it. */
 CUresult stream_wait(struct stream *s, struct op *op);
 CUresult stream_synchronize(struct stream *s);
+CUresult stream_create(struct context *ctx, CUstream *out, unsigned flags,
+	int priority);
 /* Brought into the range that devices have. */
 int stream_priority(int priority);
 /* A context's end and a thread's end. */
