@@ -261,6 +261,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/hostfn.c \
 	test/softcuda/hostmem.c \
 	test/softcuda/image.c \
+	test/softcuda/ipcevent.c \
 	test/softcuda/jit.c \
 	test/softcuda/knobs.c \
 	test/softcuda/launch.c \
@@ -330,6 +331,7 @@ E2E := \
 	held \
 	hostfunc \
 	ipc \
+	ipc_events \
 	layers \
 	library \
 	linker \

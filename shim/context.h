@@ -143,11 +143,12 @@ static inline bool event_is_done(const struct event *e)
 bool event_query(struct event *e);
 /*
  * Blocks until complete.  No lock of ours may be held.  Once the program has
- * queued host functions, a stream may wait for this very thread; then the wait
- * ends after wait_ms with CUDA_ERROR_LAUNCH_TIMEOUT.
+ * queued host functions, or shares events with another process, a stream may wait
+ * for this very thread; then the wait ends after wait_ms with
+ * CUDA_ERROR_LAUNCH_TIMEOUT.
  */
 CUresult event_wait(struct event *e);
-/* The program queued a host function or a wait for a value. */
+/* The program queued a host function, a wait for a value, or shares an event. */
 void context_host_function(void);
 bool context_has_host_functions(void);
 /* The program captures, from now on perhaps; whether this stream does. */

@@ -49,3 +49,20 @@ COMES_BY(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned int flags),
 	(s, e, flags), ISSUE_LEGACY(s))
 COMES_BY(cuStreamWaitEvent_ptsz, (CUstream s, CUevent e, unsigned int flags),
 	(s, e, flags), ISSUE_PTSZ(s))
+
+/*
+ * Events that another process knows: from now on a stream may wait for that,
+ * and that for this very thread, as with a host function.
+ */
+#define SHARES(symbol, args, pass) \
+	EXPORT CUresult symbol args \
+	{ \
+		CUresult r = REAL(symbol) pass; \
+		\
+		if (r == CUDA_SUCCESS && init_active()) \
+			issue_host_function(); \
+		return r; \
+	}
+
+SHARES(cuIpcGetEventHandle, (CUipcEventHandle *h, CUevent e), (h, e))
+SHARES(cuIpcOpenEventHandle, (CUevent *e, CUipcEventHandle h), (e, h))

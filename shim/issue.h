@@ -199,7 +199,10 @@ CUdevice issue_green_ends(CUgreenCtx green);
 void issue_green_ended(CUdevice ordinal);
 /* A kernel handle that launches may use in a function's place. */
 void issue_kernel_known(CUkernel k);
-/* Before a host function, or a wait for a value, is queued. */
+/*
+ * Before a host function, or a wait for a value, is queued; after an event is
+ * shared with another process.
+ */
 void issue_host_function(void);
 /*
  * The calling thread is about to wait for the GPU; for a stream, or NULL.  No

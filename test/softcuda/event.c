@@ -7,11 +7,12 @@
 #include "test/softcuda/abi.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 #include <utlist.h>
 
 #include "test/softcuda/call.h"
 #include "test/softcuda/context.h"
+#include "test/softcuda/ipcevent.h"
 #include "test/softcuda/knobs.h"
 #include "test/softcuda/mempool.h"
 #include "test/softcuda/report.h"
@@ -22,6 +23,8 @@ struct event {
 	struct context *context;
 	unsigned flags;
 	struct op *op;			/* counted; the latest record, or NULL */
+	struct ipc_event *ipc;		/* counted; NULL: of this process only */
+	uint64_t number;		/* of that record among those of all */
 	struct event *prev, *next;
 };
 
@@ -44,6 +47,7 @@ static void destroy(struct event *e)
 	object_remove(e);
 	DL_DELETE(e->context->events, e);
 	op_put(e->op);
+	ipc_event_put(e->ipc);
 	free(e);
 	nr_events--;
 }
@@ -54,22 +58,44 @@ void event_context_end(struct context *ctx)
 		destroy(ctx->events);
 }
 
+/* Takes the reference. */
+static struct event *make(struct context *ctx, unsigned flags,
+	struct ipc_event *ipc)
+{
+	struct event *e = object_alloc(sizeof(*e));
+
+	e->context = ctx;
+	e->flags = flags;
+	e->ipc = ipc;
+	DL_APPEND(ctx->events, e);
+	object_add(e, OBJECT_EVENT);
+	nr_events++;
+	return e;
+}
+
+/* The latest record is one of another process: its number, else 0. */
+static uint64_t foreign(const struct event *e)
+{
+	uint64_t latest = e->ipc ? ipc_event_latest(e->ipc) : 0;
+
+	return latest == e->number ? 0 : latest;
+}
+
 static CUresult create(struct context *ctx, CUevent *out, unsigned flags)
 {
 	const unsigned all = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING
 		| CU_EVENT_INTERPROCESS;
-	struct event *e;
+	struct ipc_event *ipc = NULL;
 
 	if (!out || flags & ~all || ((flags & CU_EVENT_INTERPROCESS)
 	    && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
-	e = object_alloc(sizeof(*e));
-	e->context = ctx;
-	e->flags = flags;
-	DL_APPEND(ctx->events, e);
-	object_add(e, OBJECT_EVENT);
-	nr_events++;
-	*out = (CUevent)e;
+	if (flags & CU_EVENT_INTERPROCESS) {
+		ipc = ipc_event_create();
+		if (!ipc)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*out = (CUevent)make(ctx, flags, ipc);
 	return CUDA_SUCCESS;
 }
 
@@ -82,17 +108,15 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
 	return call_end(&c);
 }
 
-/* Clocks of two processes have nothing in common, so nobody can open it. */
 static CUresult ipc_handle(CUipcEventHandle *out, CUevent handle)
 {
 	struct event *e = object_find(handle, OBJECT_EVENT);
 
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!e || !(e->flags & CU_EVENT_INTERPROCESS))
+	if (!e || !e->ipc)
 		return CUDA_ERROR_INVALID_HANDLE;
-	memset(out, 0, sizeof(*out));
-	memcpy(out, &handle, sizeof(handle));
+	ipc_event_handle(e->ipc, out);
 	return CUDA_SUCCESS;
 }
 
@@ -102,6 +126,31 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
 
 	if (!call_begin(&c, __func__, CALL_CONTEXT))
 		c.result = ipc_handle(out, handle);
+	return call_end(&c);
+}
+
+static CUresult ipc_open(struct context *ctx, CUevent *out,
+	const CUipcEventHandle *handle)
+{
+	struct ipc_event *ipc;
+	CUresult r;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	ipc = ipc_event_open(handle, &r);
+	if (!ipc)
+		return r;
+	*out = (CUevent)make(ctx, CU_EVENT_INTERPROCESS
+		| CU_EVENT_DISABLE_TIMING, ipc);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
+{
+	struct call c;
+
+	if (!call_begin(&c, __func__, CALL_CONTEXT))
+		c.result = ipc_open(c.context, out, &handle);
 	return call_end(&c);
 }
 
@@ -151,8 +200,11 @@ static CUresult record(struct context *ctx, CUevent handle, CUstream stream,
 		return r;
 	if (s->context != e->context)
 		return CUDA_ERROR_INVALID_HANDLE;
-	op = op_create(&record_type, sizeof(*op));
+	op = e->ipc ? ipc_event_record(e->ipc, &e->number)
+		: op_create(&record_type, sizeof(*op));
 	stream_submit(s, op);
+	if (e->ipc)
+		ipc_event_watch(op);
 	op_put(e->op);
 	e->op = op;
 	return CUDA_SUCCESS;
@@ -187,6 +239,7 @@ static CUresult wait_event(struct context *ctx, CUstream stream,
 	CUevent handle, enum stream_default zero, unsigned flags)
 {
 	struct event *e = object_find(handle, OBJECT_EVENT);
+	uint64_t number;
 	struct stream *s;
 	struct op *op;
 	CUresult r;
@@ -195,13 +248,17 @@ static CUresult wait_event(struct context *ctx, CUstream stream,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
+	number = foreign(e);
 	r = stream_find(ctx, stream, zero, &s);
-	if (r || !e->op)
+	if (r || (!e->op && !number))
 		return r;
-	op = op_create(&wait_type, sizeof(*op));
-	op_after(op, e->op);
-	if (knobs.race)
-		race_clock_join(&op->clock, &e->op->clock);
+	op = number ? ipc_event_wait(e->ipc, number)
+		: op_create(&wait_type, sizeof(*op));
+	if (!number) {
+		op_after(op, e->op);
+		if (knobs.race)
+			race_clock_join(&op->clock, &e->op->clock);
+	}
 	stream_submit(s, op);
 	op_put(op);
 	return CUDA_SUCCESS;
@@ -226,8 +283,13 @@ static CUresult query(CUevent handle)
 
 	if (!e)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (e->context->error || !e->op)
+	if (e->context->error)
 		return e->context->error;
+	if (foreign(e))
+		return ipc_event_reached(e->ipc, foreign(e)) ? CUDA_SUCCESS
+			: CUDA_ERROR_NOT_READY;
+	if (!e->op)
+		return CUDA_SUCCESS;
 	if (e->op->state != OP_DONE)
 		return CUDA_ERROR_NOT_READY;
 	call_learn(&e->op->clock);
@@ -243,6 +305,21 @@ CUresult cuEventQuery(CUevent event)
 	return call_end(&c);
 }
 
+/* Without the lock, so that this process's own work goes on. */
+static void wait_foreign(struct ipc_event *ipc, uint64_t number)
+{
+	struct timespec pause = { 0, 100000 };
+
+	ipc_event_get(ipc);
+	while (!ipc_event_reached(ipc, number)) {
+		call_unlock();
+		nanosleep(&pause, NULL);
+		call_lock();
+		sim_spend(0);
+	}
+	ipc_event_put(ipc);
+}
+
 static CUresult synchronize(CUevent handle)
 {
 	struct event *e = object_find(handle, OBJECT_EVENT);
@@ -253,7 +330,10 @@ static CUresult synchronize(CUevent handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ctx = e->context;
 	op = e->op;
-	if (op) {
+	if (foreign(e)) {
+		stats.syncs++;
+		wait_foreign(e->ipc, foreign(e));
+	} else if (op) {
 		/* The event may be recorded anew, or die, meanwhile. */
 		op_get(op);
 		stats.syncs++;

@@ -257,12 +257,19 @@ END_TEST
 
 START_TEST(events)
 {
-	CUipcEventHandle h;
-	CUevent e = soft_event();
+	CUipcEventHandle h, bad = { { 0 } };
+	CUevent e = soft_event(), opened;
 
 	IS(cuIpcGetEventHandle(&h, e), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
 	OK(cuIpcGetEventHandle(&h, e));
+	IS(cuIpcOpenEventHandle(&opened, h), CUDA_ERROR_INVALID_CONTEXT);
+	IS(cuIpcOpenEventHandle(&opened, bad), CUDA_ERROR_INVALID_HANDLE);
+	/* Its own records are as those of any event. */
+	OK(cuEventQuery(e));
+	OK(cuEventRecord(e, NULL));
+	OK(cuEventSynchronize(e));
+	OK(cuEventQuery(e));
 	OK(cuEventDestroy_v2(e));
 	IS(cuIpcGetEventHandle(&h, e), CUDA_ERROR_INVALID_HANDLE);
 }
