@@ -208,8 +208,9 @@ static void batches_refused(struct volume *to, struct volume *from, CUstream s)
 }
 
 /*
- * Boxes of one layer and of two, whose heights are not given.  What a driver takes them to
- * be is not written down, so there is no mirror: runs are compared.
+ * Boxes of one layer and of two, whose heights are not given.  What a driver
+ * takes them to be is not written down, so there is no mirror: runs are
+ * compared.
  */
 static void heights_unsaid(CUstream s)
 {
