@@ -132,6 +132,7 @@ STATE_SRCS := \
 	shim/phase_mix.c \
 	shim/phase_order.c \
 	shim/phase_trial.c \
+	shim/phase_turn.c \
 	shim/pool_size.c \
 	shim/release.c \
 	shim/unit.c \

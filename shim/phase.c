@@ -2,8 +2,8 @@
 /*
  * From watching to a plan and back.  Each device's record is guarded by its
  * lock (LOCK_PHASE); `busy` keeps others out while a thread moves memory
- * without it.  The planner's work is in phase_plan.c, what may come after it in
- * phase_trial.c.
+ * without it.  The planner's work is in phase_plan.c, what comes under a plan in
+ * phase_turn.c and phase_trial.c.
  */
 #include "shim/phase.h"
 
@@ -25,6 +25,9 @@
  * more room: so many launches that waited, and twice as many each time.
  */
 #define RETRY_LAUNCHES 4096
+
+/* How long an iteration may be held up for its plan. */
+#define PLAN_WAIT_NS 500000000ull
 
 uint32_t phase_watching;
 
@@ -52,11 +55,6 @@ void phase_set(struct phase *p, enum phase_id id)
 			observe_period(p->observer));
 	p->id = id;
 	stat_set(phase, id);
-}
-
-static struct phase *phase_of(struct device *d)
-{
-	return __atomic_load_n(&d->phase, __ATOMIC_ACQUIRE);
 }
 
 /* Whether what copies and waits for the device can be done with c current. */
@@ -373,12 +371,27 @@ void phase_install(struct phase *p, struct context *c)
 		order_destroy(o);
 }
 
+struct plan_order *phase_order(struct phase *p, bool wait)
+{
+	struct plan_order *o = planner_take(p->order, 0);
+
+	if (o != NULL || !wait)
+		return o;
+	/* Other threads go on meanwhile. */
+	o = p->order;
+	p->busy = true;
+	lock_release(&p->lock);
+	o = planner_take(o, PLAN_WAIT_NS);
+	lock_acquire(&p->lock);
+	p->busy = false;
+	return o;
+}
+
 /* The planner may be done. */
 static void order_check(struct phase *p, struct context *c, bool boundary)
 	REQUIRES(&p->lock)
 {
-	struct plan_order *o = planner_take(p->order, boundary ?
-		PLAN_WAIT_NS : 0);
+	struct plan_order *o = phase_order(p, boundary);
 
 	if (o == NULL)
 		return;
@@ -540,94 +553,6 @@ void phase_wait_ends(struct device *d, CUstream s)
 	lock_acquire(&p->lock);
 	if (p->id == PHASE_PROFILING && !p->busy && c != NULL)
 		timing_mark(p->timing, c, s, p->step);
-	lock_release(&p->lock);
-}
-
-/* ---- under a plan ---- */
-
-static void make_fast(struct phase *p) REQUIRES(&p->lock)
-{
-	CUresult r;
-
-	p->busy = true;
-	lock_release(&p->lock);
-	r = schedule_make_fast(p->device);
-	lock_acquire(&p->lock);
-	p->busy = false;
-	if (r != CUDA_SUCCESS)
-		log_once(LOG_WARN, "memory cannot stay mapped (%s): the plan "
-			"goes on carefully", api_result_name(r));
-	phase_set(p, PHASE_FAST);
-}
-
-/* It is only worth a new plan if that could keep a good part more on the GPU. */
-#define ROOM 8
-
-/*
- * An iteration is over.  Whether memory that the program has freed is still
- * there, and has been for as long as other reasons for a new plan take.
- */
-static bool has_room(struct phase *p) REQUIRES(&p->lock)
-{
-	uint64_t idle = tenancy_idle(p->device);
-
-	if (idle <= p->idle || idle - p->idle < stat_get(plan_streamed) / ROOM)
-		p->roomy = 0;
-	else
-		p->roomy++;
-	p->freed = p->roomy > 0;
-	return p->roomy >= p->patience;
-}
-
-static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
-{
-	bool ended;
-
-	p->busy = true;
-	lock_release(&p->lock);
-	ended = schedule_try_end(p->device, why);
-	lock_acquire(&p->lock);
-	p->busy = false;
-	if (p->patience < 1024)
-		p->patience *= 2;
-	p->bad = 0;
-	p->on_demand = 0;
-	if (ended)
-		phase_watch(p);
-}
-
-void phase_turn(struct device *d, CUstream s, bool on_demand)
-{
-	struct phase *p = phase_of(d);
-	uint64_t n;
-
-	if (p == NULL)
-		return;
-	lock_acquire(&p->lock);
-	if ((p->id == PHASE_CAREFUL || p->id == PHASE_FAST) && !p->busy) {
-		n = schedule_iterations(d);
-		p->on_demand += on_demand;
-		if (!schedule_active(d)) {
-			phase_watch(p);
-		} else if (n > p->iterations) {
-			/* The first two fetch what is to stay. */
-			p->bad = n > 2 && p->on_demand > 0 ? p->bad + 1 : 0;
-			p->iterations = n;
-			p->on_demand = 0;
-			if (p->id == PHASE_CAREFUL && conf.guard ==
-			    GUARD_AUTO && n >= conf.verify_iters)
-				make_fast(p);
-			else if (p->id == PHASE_FAST && p->bad == 0 && n > 2)
-				trial_turn(p, s);
-			if (p->bad >= p->patience)
-				watch_anew(p, "the program goes another way");
-			else if (p->freed && has_room(p))
-				watch_anew(p, "memory has been freed: more can "
-					"stay on the GPU");
-		} else if (p->on_demand > 4096ull * p->patience) {
-			watch_anew(p, "the program does something else");
-		}
-	}
 	lock_release(&p->lock);
 }
 

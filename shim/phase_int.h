@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What phase.c, phase_order.c and phase_trial.c (the program's threads) and
- * phase_plan.c (the planning thread) share.
+ * What phase.c, phase_order.c, phase_trial.c, phase_turn.c (the program's
+ * threads), phase_plan.c and phase_mix.c (the planning thread) share.
  */
 #ifndef BALLAST_PHASE_INT_H
 #define BALLAST_PHASE_INT_H
@@ -15,8 +15,6 @@
 #include "shim/unit.h"
 
 #define PHASE_NAMED 256u
-/* How long an iteration may be held up for its plan. */
-#define PLAN_WAIT_NS 500000000ull
 
 /* One order for the planner, and what came of it. */
 struct plan_order {
@@ -118,11 +116,27 @@ struct phase {
 	struct trial trial;
 };
 
-/* ---- phase.c, for phase_trial.c ---- */
+static inline struct phase *phase_of(struct device *d)
+{
+	return __atomic_load_n(&d->phase, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Memory that was freed is only worth a change if this part of what is off the
+ * GPU could be on it.
+ */
+#define PHASE_ROOM 8
+
+/* ---- phase.c, for phase_trial.c and phase_turn.c ---- */
 
 void phase_set(struct phase *p, enum phase_id id) REQUIRES(&p->lock);
-/* Begins anew. */
+/* Begins anew; the lock is free meanwhile where memory has to move for that. */
 void phase_watch(struct phase *p) REQUIRES(&p->lock);
+/*
+ * p->order, done, or NULL.  wait: an iteration begins, so that it may be held up
+ * for a while; the lock is free meanwhile.
+ */
+struct plan_order *phase_order(struct phase *p, bool wait) REQUIRES(&p->lock);
 /* Puts p->order into force, which ends it; the lock is free meanwhile. */
 void phase_install(struct phase *p, struct context *c) REQUIRES(&p->lock);
 

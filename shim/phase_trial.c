@@ -208,8 +208,7 @@ static void mixture_check(struct phase *p, struct context *c)
 {
 	struct trial *t = &p->trial;
 	bool boundary = stat_get(launches) - t->at >= t->each;
-	struct plan_order *o = planner_take(p->order, boundary ?
-		PLAN_WAIT_NS : 0);
+	struct plan_order *o = phase_order(p, boundary);
 
 	if (boundary)
 		t->at = stat_get(launches);
@@ -373,14 +372,11 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 	}
 }
 
-/* It is only worth the way back if a good part of it could be on the GPU. */
-#define ROOM 8
-
 void trial_freed(struct phase *p)
 {
 	uint64_t idle = tenancy_idle(p->device);
 
-	if (idle == 0 || idle < stat_get(host_bytes) / ROOM)
+	if (idle == 0 || idle < stat_get(host_bytes) / PHASE_ROOM)
 		return;
 	/* Perhaps the program only clears up: a launch will tell. */
 	p->trial.state = TRIAL_OVER;

@@ -32,7 +32,7 @@ section page_set period visit
 =tenancy policy tenancy_int tenancy_part tenancy_pair turn pool pool_int pool_place pool_size release unit fetch demote fix prefetch schedule schedule_make in_place
 =vmm vmm_int vmm_map vmm_native
 capture
-=timing gauge convert convert_int convert_unit phase phase_int phase_plan phase_file phase_mix phase_order phase_trial
+=timing gauge convert convert_int convert_unit phase phase_int phase_plan phase_file phase_mix phase_order phase_trial phase_turn
 trust
 =issue issue_int issue_green issue_mem issue_pointer issue_pool issue_share issue_touch issue_unit issue_vmm
 hook_batch hook_copy hook_copy2d hook_ctx hook_graph hook_launch hook_mem hook_module hook_pointer hook_sync hook_vmm
