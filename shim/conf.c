@@ -82,8 +82,11 @@ static const char *expected(const struct conf_row *row)
 	case CONF_SIZE:
 		return conf_has_auto(row) ? "a size such as 512M, or auto" :
 			"a size such as 512M";
+	case CONF_MIB:
+		return "a number of MiB, or a size such as 512K";
 	case CONF_BUDGET:
-		return "a size such as 6G, a share such as 75%, or auto";
+		return "a size such as 6G, a share such as 75% or 0.75, or "
+			"auto";
 	case CONF_COUNT:
 		return "a whole number, at most 4294967295";
 	case CONF_CHOICE:

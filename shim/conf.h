@@ -25,7 +25,8 @@ struct conf_budget {
 };
 
 enum conf_type {
-	CONF_BOOL, CONF_SIZE, CONF_BUDGET, CONF_COUNT, CONF_CHOICE, CONF_TEXT,
+	CONF_BOOL, CONF_SIZE, CONF_MIB, CONF_BUDGET, CONF_COUNT, CONF_CHOICE,
+	CONF_TEXT,
 };
 
 /* CHOICE values are numbered in the order conf.def lists them. */
@@ -47,6 +48,7 @@ enum conf_deepbind { DEEPBIND_DROP, DEEPBIND_KEEP };
 #define CONF_COUNT_MAX 4294967295u
 typedef bool conf_bool_t;
 typedef uint64_t conf_size_t;
+typedef uint64_t conf_mib_t;	/* bytes; as text MiB, if not said otherwise */
 typedef struct conf_budget conf_budget_t;
 typedef uint64_t conf_count_t;
 typedef int conf_choice_t;
@@ -54,6 +56,7 @@ typedef struct { char text[CONF_TEXT_MAX]; } conf_text_t;
 
 #define CONF_FIELD_BOOL conf_bool_t
 #define CONF_FIELD_SIZE conf_size_t
+#define CONF_FIELD_MIB conf_mib_t
 #define CONF_FIELD_BUDGET conf_budget_t
 #define CONF_FIELD_COUNT conf_count_t
 #define CONF_FIELD_CHOICE conf_choice_t

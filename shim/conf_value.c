@@ -51,12 +51,16 @@ static int suffix_shift(const char **s)
 	return 10 * (int)(hit - letters + 1);
 }
 
-/* Digits with an optional fraction, so that 1.5G works. */
-static int parse_bytes(const char *text, uint64_t *out)
+/*
+ * Digits with an optional fraction, so that 1.5G works.  A number without a
+ * suffix is of so many units.
+ */
+static int parse_bytes(const char *text, uint64_t plain, uint64_t *out)
 {
 	const char *s = conf_skip_space(text);
 	long double value = 0, unit = 1;
 	int shift, digits = 0;
+	bool bare;
 
 	for (; isdigit((unsigned char)*s); s++, digits++)
 		value = value * 10 + (*s - '0');
@@ -69,10 +73,11 @@ static int parse_bytes(const char *text, uint64_t *out)
 		}
 	}
 	s = conf_skip_space(s);
+	bare = *s == '\0';
 	shift = suffix_shift(&s);
 	if (shift < 0 || *conf_skip_space(s) != '\0')
 		return -EINVAL;
-	value *= (long double)(1ull << shift);
+	value *= (long double)(bare ? plain : 1ull << shift);
 	/* CONF_AUTO is not a size. */
 	if (value >= (long double)UINT64_MAX)
 		return -ERANGE;
@@ -95,40 +100,53 @@ int conf_parse_size(const char *text, uint64_t *out)
 		*out = CONF_AUTO;
 		return 0;
 	}
-	return parse_bytes(text, out);
+	return parse_bytes(text, 1, out);
 }
 
-int conf_parse_budget(const char *text, struct conf_budget *out)
+/* By hand, since strtod follows the program's locale.  NULL: no number. */
+static const char *parse_real(const char *text, double *out)
 {
-	const char *sign = strchr(text, '%');
-	struct conf_budget b = { 0, 0 };
 	char *end;
-	int err;
 
-	if (sign == NULL) {
-		err = conf_parse_size(text, &b.bytes);
-		if (err == 0)
-			*out = b;
-		return err;
-	}
 	text = conf_skip_space(text);
-	if (!isdigit((unsigned char)*text) ||
-	    *conf_skip_space(sign + 1) != '\0')
-		return -EINVAL;
-	/* By hand, since strtod follows the program's locale. */
-	b.percent = (double)strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text))
+		return NULL;
+	*out = (double)strtoul(text, &end, 10);
 	if (*end == '.') {
 		double unit = 1;
 
 		for (end++; isdigit((unsigned char)*end); end++) {
 			unit /= 10;
-			b.percent += (*end - '0') * unit;
+			*out += (*end - '0') * unit;
 		}
 	}
-	if (conf_skip_space(end) != sign)
-		return -EINVAL;
-	if (!(b.percent > 0 && b.percent <= 100))
-		return -ERANGE;
+	return conf_skip_space(end);
+}
+
+/* 75% and 0.75 are the same; a plain number without a point is bytes. */
+int conf_parse_budget(const char *text, struct conf_budget *out)
+{
+	struct conf_budget b = { 0, 0 };
+	const char *end = parse_real(text, &b.percent);
+	int err;
+
+	if (end != NULL && *end == '%' && *conf_skip_space(end + 1) == '\0') {
+		if (!(b.percent > 0 && b.percent <= 100))
+			return -ERANGE;
+	} else if (end != NULL && *end == '\0' && strchr(text, '.') != NULL) {
+		if (b.percent > 1)
+			return -ERANGE;
+		/* As it is written again: millionths. */
+		b.percent = (double)(unsigned long long)(b.percent * 1e8 +
+			0.5) / 1e6;
+		if (!(b.percent > 0))
+			return -ERANGE;
+	} else {
+		b.percent = 0;
+		err = conf_parse_size(text, &b.bytes);
+		if (err != 0)
+			return err;
+	}
 	*out = b;
 	return 0;
 }
@@ -228,6 +246,9 @@ int conf_set(struct conf *c, enum conf_id id, const char *text)
 	case CONF_SIZE:
 		err = parse_size_of(row, text, field(c, id));
 		break;
+	case CONF_MIB:
+		err = parse_bytes(text, 1u << 20, field(c, id));
+		break;
 	case CONF_BUDGET:
 		err = conf_parse_budget(text, field(c, id));
 		break;
@@ -273,6 +294,17 @@ static void format_size(uint64_t bytes, char *buf, size_t size)
 		nr ? letters + nr - 1 : "");
 }
 
+/* A number without a suffix would be MiB. */
+static void format_mib(uint64_t bytes, char *buf, size_t size)
+{
+	if (bytes % (1u << 20) == 0)
+		snprintf(buf, size, "%llu", (unsigned long long)(bytes >> 20));
+	else if (bytes % 1024 == 0)
+		format_size(bytes, buf, size);
+	else
+		snprintf(buf, size, "%lluB", (unsigned long long)bytes);
+}
+
 /* No %f: its decimal point would follow the program's locale. */
 static void format_percent(double percent, char *buf, size_t size)
 {
@@ -314,6 +346,9 @@ const char *conf_format(const struct conf *c, enum conf_id id, char *buf,
 		break;
 	case CONF_SIZE:
 		format_size(*(const conf_size_t *)f, buf, size);
+		break;
+	case CONF_MIB:
+		format_mib(*(const conf_mib_t *)f, buf, size);
 		break;
 	case CONF_BUDGET:
 		if (b->percent > 0)

@@ -50,7 +50,7 @@ static void drop_small(struct observe_profile *profile)
 		uint32_t n = 0;
 
 		for (uint32_t k = 0; k < l->nr; k++)
-			if (t[k].size_bytes > conf.threshold)
+			if (t[k].size_bytes > conf.threshold_mb)
 				t[n++] = t[k];
 		l->nr = n;
 	}
@@ -104,7 +104,7 @@ struct plan_order *order_make(struct phase *p)
 		order_destroy(o);
 		return NULL;
 	}
-	if (conf.threshold > 0)
+	if (conf.threshold_mb > 0)
 		drop_small(&o->profile);
 	o->device = (uint32_t)d->ordinal;
 	schedule_room(d, o->profile.tensors, o->profile.nr_tensors,

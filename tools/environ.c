@@ -66,9 +66,11 @@ static const char *conf_wants(const struct conf_row *row)
 		return conf_has_auto(row) ?
 			"a size such as 512M or 2G, or auto" :
 			"a size such as 512M or 2G";
+	case CONF_MIB:
+		return "a number of MiB, or a size such as 512K";
 	case CONF_BUDGET:
-		return "a size such as 512M or 2G, a percentage such as 75%, "
-			"or auto";
+		return "a size such as 512M or 2G, a share such as 75% or "
+			"0.75, or auto";
 	case CONF_COUNT:
 		return "a whole number, at most 4294967295";
 	case CONF_CHOICE:

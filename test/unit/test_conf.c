@@ -121,8 +121,36 @@ START_TEST(budgets)
 	ck_assert_int_eq(conf_parse_budget("5%x", &b), -EINVAL);
 	ck_assert_int_eq(conf_parse_budget("5G%", &b), -EINVAL);
 	ck_assert(b.percent == 100);
+	/* Not a byte's part. */
+	ck_assert_int_eq(conf_parse_budget(" 0.75 ", &b), 0);
+	ck_assert(b.percent == 75);
+	ck_assert_int_eq(conf_parse_budget("1.0", &b), 0);
+	ck_assert(b.percent == 100);
+	ck_assert_int_eq(conf_parse_budget("0.0", &b), -ERANGE);
+	ck_assert_int_eq(conf_parse_budget("1.5", &b), -ERANGE);
+	ck_assert_int_eq(conf_parse_budget("0.5x", &b), -EINVAL);
+	ck_assert_int_eq(conf_parse_budget("1.5G", &b), 0);
+	ck_assert(b.bytes == 3ull << 29 && b.percent == 0);
 	ck_assert_int_eq(conf_parse_budget("auto", &b), 0);
 	ck_assert(conf_budget_bytes(&b, 1000) == CONF_AUTO);
+}
+END_TEST
+
+START_TEST(mib)
+{
+	struct conf c;
+	char buf[64];
+
+	ck_assert_int_eq(conf_set(&c, CONF_ID_threshold_mb, "0.1"), 0);
+	ck_assert_uint_eq(c.threshold_mb, 104857);
+	ck_assert_int_eq(conf_set(&c, CONF_ID_threshold_mb, " 12 "), 0);
+	ck_assert_uint_eq(c.threshold_mb, 12u << 20);
+	ck_assert_str_eq(conf_format(&c, CONF_ID_threshold_mb, buf,
+		sizeof(buf)), "12");
+	ck_assert_int_eq(conf_set(&c, CONF_ID_threshold_mb, "100K"), 0);
+	ck_assert_uint_eq(c.threshold_mb, 100u << 10);
+	ck_assert_int_eq(conf_set(&c, CONF_ID_threshold_mb, "auto"), -EINVAL);
+	ck_assert_int_eq(conf_set(&c, CONF_ID_threshold_mb, "1 x"), -EINVAL);
 }
 END_TEST
 
@@ -177,6 +205,7 @@ START_TEST(round_trip)
 	static const char *const values[][2] = {
 		[CONF_BOOL] = { "true", "false" },
 		[CONF_SIZE] = { "1536M", "0" },
+		[CONF_MIB] = { "0.1", "1536" },
 		[CONF_BUDGET] = { "12.5%", "3G" },
 		[CONF_COUNT] = { "0", "4294967295" },
 		[CONF_CHOICE] = { NULL, NULL },
@@ -220,7 +249,7 @@ START_TEST(auto_only_where_default)
 		want = strcmp(conf_rows[id].dflt, "auto") == 0 ? 0 : -EINVAL;
 		ck_assert_int_eq(conf_set(&c, id, "auto"), want);
 	}
-	ck_assert(c.arena == CONF_AUTO && c.threshold == 1 << 20);
+	ck_assert(c.arena == CONF_AUTO && c.min_alloc == 1 << 20);
 }
 END_TEST
 
@@ -395,6 +424,7 @@ static Suite *conf_suite(void)
 
 	tcase_add_test(t, sizes);
 	tcase_add_test(t, budgets);
+	tcase_add_test(t, mib);
 	tcase_add_test(t, other_types);
 	tcase_add_test(t, too_long_text);
 	tcase_add_test(t, round_trip);
