@@ -245,10 +245,10 @@ CUresult in_place_enter(struct device *d, struct context *c)
  * false: not all of them could.
  */
 static bool leave(struct device *d, enum page_tier tier,
-	const struct page_set *set, bool inside)
+	const struct page_set *set, bool inside, uint32_t end)
 	REQUIRES(&d->pool_lock)
 {
-	uint32_t end = alloc_end_page(d), at = 0;
+	uint32_t at = 0;
 	uint32_t pages[BATCH], was[BATCH], n, gone;
 	bool all = true;
 
@@ -277,10 +277,11 @@ static bool leave(struct device *d, enum page_tier tier,
 
 bool in_place_leave(struct device *d)
 {
+	uint32_t end = alloc_end_page(d);
 	bool all;
 
 	lock_acquire(&d->pool_lock);
-	all = leave(d, TIER_HOST, NULL, false);
+	all = leave(d, TIER_HOST, NULL, false, end);
 	lock_release(&d->pool_lock);
 	return all;
 }
@@ -296,8 +297,8 @@ CUresult in_place_part(struct device *d, struct context *c,
 	if (!context_ready(c))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	lock_acquire(&d->pool_lock);
-	if (leave(d, TIER_HOST, host, false) &&
-	    leave(d, TIER_RESIDENT, host, true))
+	if (leave(d, TIER_HOST, host, false, end) &&
+	    leave(d, TIER_RESIDENT, host, true, end))
 		r = enter_round(d, c, host, end);
 	for_each_page(host, i, page)
 		if (r == CUDA_SUCCESS && page_tier(d, page) != TIER_HOST)
