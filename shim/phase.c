@@ -7,6 +7,7 @@
  */
 #include "shim/phase.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/api_table.h"
@@ -160,9 +161,11 @@ void phase_start(void)
 
 void phase_watch(struct phase *p)
 {
-	if (p->mixed) {
-		/* Layers would be timed with what they wait for the link. */
-		p->mixed = false;
+	bool mixed = p->mixed;
+
+	p->mixed = false;
+	/* Layers would be timed with what they wait for the link. */
+	if (mixed && is_here(p, context_current())) {
 		p->busy = true;
 		lock_release(&p->lock);
 		in_place_leave(p->device);
@@ -295,7 +298,14 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 
 static void say_plan(const struct plan_order *o, uint32_t nr_slots)
 {
-	char streamed[16], pool[16];
+	char streamed[16], pool[16], size[16], host[48] = "";
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < o->nr_host; i++)
+		bytes += o->host[i].nr * o->page_bytes;
+	if (bytes > 0)
+		snprintf(host, sizeof(host), ", %s read in host memory",
+			conf_size_text(bytes, size, sizeof(size)));
 
 	stat_set(plan_streamed, o->streamed_bytes);
 	stat_set(plan_period_ns, (uint64_t)(o->predicted_ms * 1e6));
@@ -308,8 +318,7 @@ static void say_plan(const struct plan_order *o, uint32_t nr_slots)
 		conf_size_text(o->streamed_bytes, streamed,
 		sizeof(streamed)), conf_size_text(
 		(uint64_t)nr_slots * o->page_bytes, pool,
-		sizeof(pool)), o->nr_host > 0 ? ", the rest read in host memory" :
-		"", (unsigned long long)(o->predicted_ms * 1000),
+		sizeof(pool)), host, (unsigned long long)(o->predicted_ms * 1000),
 		(unsigned long long)(o->bound_ms * 1000));
 }
 
@@ -321,6 +330,16 @@ static bool fast_at_once(const struct schedule *sc)
 {
 	return conf.guard == GUARD_FAST || (conf.guard == GUARD_AUTO &&
 		(conf.verify_iters == 0 || sc->visits.nr < 2));
+}
+
+/* Bytes that plans may use since the order was made, and could not before. */
+static uint64_t room_gained(const struct phase *p, const struct plan_order *o)
+{
+	uint64_t most, least;
+
+	schedule_room(p->device, o->profile.tensors, o->profile.nr_tensors,
+		&most, &least);
+	return most > o->budget ? most - o->budget : 0;
 }
 
 /* Puts a finished plan into force; the lock is free meanwhile. */
@@ -355,8 +374,9 @@ void phase_install(struct phase *p, struct context *c)
 		wanted = trial_wanted(p, o);
 		p->iterations = p->on_demand = 0;
 		p->bad = p->roomy = 0;
-		p->idle = tenancy_idle(p->device);
-		p->freed = false;
+		p->gained = p->freed ? room_gained(p, o) : 0;
+		p->idle = UINT64_MAX;
+		p->from_file = o->from_file;
 		phase_set(p, fast ? PHASE_FAST : PHASE_CAREFUL);
 	} else if (installed) {
 		phase_watch(p);		/* another thread has ended it */

@@ -110,8 +110,10 @@ struct phase {
 	uint32_t bad;			/* iterations in a row with any */
 	uint32_t patience;		/* of those, before it is watched anew */
 	bool mixed;			/* the plan left some in host memory */
-	uint64_t idle;			/* bytes, when it came into force */
-	bool freed;			/* memory has been, since then */
+	bool from_file;			/* it is plan_in's */
+	uint64_t idle;			/* bytes, before any was freed */
+	uint64_t gained;		/* bytes freed between order and plan */
+	bool freed;			/* memory has been, since the order */
 	uint32_t roomy;			/* iterations in a row with room for more */
 	struct trial trial;
 };

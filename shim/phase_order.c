@@ -107,6 +107,7 @@ struct plan_order *order_make(struct phase *p)
 	if (conf.threshold_mb > 0)
 		drop_small(&o->profile);
 	o->device = (uint32_t)d->ordinal;
+	p->freed = false;
 	schedule_room(d, o->profile.tensors, o->profile.nr_tensors,
 		&o->budget, &o->budget_least);
 	return o;

@@ -132,6 +132,8 @@ static void keep(struct phase *p) REQUIRES(&p->lock)
 	stat_set(plan_streamed, 0);
 	stat_set(plan_period_ns, (uint64_t)(ms * 1e6));
 	trim(p);
+	/* Nobody looked while that was tried. */
+	trial_freed(p);
 }
 
 /* ---- a mixture ---- */
@@ -214,7 +216,9 @@ static void mixture_check(struct phase *p, struct context *c)
 		t->at = stat_get(launches);
 	if (o == NULL)
 		return;
-	if (o->status == PLAN_OK && o->predicted_ms < PROMISE * o->place_ms) {
+	/* Iterations of a single visit cannot be told apart, so not timed. */
+	if (o->status == PLAN_OK && o->schedule->visits.nr > 1 &&
+	    o->predicted_ms < PROMISE * o->place_ms) {
 		mixture_begin(p, c);
 		return;
 	}

@@ -26,6 +26,16 @@ static void make_fast(struct phase *p) REQUIRES(&p->lock)
 	phase_set(p, PHASE_FAST);
 }
 
+/* What the plan leaves idle, when all that is to stay has been fetched. */
+static void room_begin(struct phase *p) REQUIRES(&p->lock)
+{
+	uint64_t idle = tenancy_idle(p->device);
+
+	idle = idle > p->gained ? idle - p->gained : 0;
+	if (idle < p->idle)
+		p->idle = idle;
+}
+
 /*
  * An iteration is over.  Whether memory that the program has freed is still
  * there, and has been for as long as other reasons for a new plan take.
@@ -34,7 +44,8 @@ static bool has_room(struct phase *p) REQUIRES(&p->lock)
 {
 	uint64_t idle = tenancy_idle(p->device);
 
-	if (idle <= p->idle || idle - p->idle < stat_get(plan_streamed) / PHASE_ROOM)
+	if (idle <= p->idle ||
+	    idle - p->idle < stat_get(plan_streamed) / PHASE_ROOM)
 		p->roomy = 0;
 	else
 		p->roomy++;
@@ -59,6 +70,25 @@ static void watch_anew(struct phase *p, const char *why) REQUIRES(&p->lock)
 		phase_watch(p);
 }
 
+/* The n-th iteration of the plan begins; what it is at may change. */
+static void iteration_ends(struct phase *p, CUstream s, uint64_t n)
+	REQUIRES(&p->lock)
+{
+	if (n <= 2 || p->idle == UINT64_MAX)
+		room_begin(p);
+	if (p->bad >= p->patience)
+		watch_anew(p, "the program goes another way");
+	/* A plan of a file would be followed by itself. */
+	else if (n > 2 && p->freed && !p->from_file && has_room(p))
+		watch_anew(p, "memory has been freed: more can stay on the "
+			"GPU");
+	else if (p->id == PHASE_CAREFUL && conf.guard == GUARD_AUTO &&
+		 n >= conf.verify_iters)
+		make_fast(p);
+	else if (p->id == PHASE_FAST && p->bad == 0 && n > 2)
+		trial_turn(p, s);
+}
+
 void phase_turn(struct device *d, CUstream s, bool on_demand)
 {
 	struct phase *p = phase_of(d);
@@ -77,16 +107,7 @@ void phase_turn(struct device *d, CUstream s, bool on_demand)
 			p->bad = n > 2 && p->on_demand > 0 ? p->bad + 1 : 0;
 			p->iterations = n;
 			p->on_demand = 0;
-			if (p->id == PHASE_CAREFUL && conf.guard ==
-			    GUARD_AUTO && n >= conf.verify_iters)
-				make_fast(p);
-			else if (p->id == PHASE_FAST && p->bad == 0 && n > 2)
-				trial_turn(p, s);
-			if (p->bad >= p->patience)
-				watch_anew(p, "the program goes another way");
-			else if (p->freed && has_room(p))
-				watch_anew(p, "memory has been freed: more can "
-					"stay on the GPU");
+			iteration_ends(p, s, n);
 		} else if (p->on_demand > 4096ull * p->patience) {
 			watch_anew(p, "the program does something else");
 		}
