@@ -380,6 +380,7 @@ PROBE_SRCS := \
 UNIT := \
 	test_alloc \
 	test_arena \
+	test_between \
 	test_conf \
 	test_convert \
 	test_event \
@@ -578,6 +579,10 @@ $(O)/test/e2e/%.o: OBJ_CFLAGS := -Itest/include
 
 # Unit tests use Check; what they link besides themselves is listed here.
 UNIT_OBJS_test_arena := shim/lock.c shim/log.c shim/stats.c
+# All of the state, with the test's turns before some functions.
+UNIT_OBJS_test_between := $(BASE_SRCS) $(STATE_SRCS) $(SHIM_PLANNER_SRCS)
+UNIT_LIBS_test_between := -ljson-c -Wl,--wrap=lock_acquire \
+	-Wl,--wrap=lock_wait -Wl,--wrap=schedule_destroy
 UNIT_OBJS_test_kernarg := shim/lock.c shim/log.c
 UNIT_OBJS_test_section := shim/lock.c shim/log.c
 UNIT_OBJS_test_alloc := shim/lock.c shim/log.c
