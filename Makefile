@@ -275,6 +275,7 @@ SOFTCUDA_SRCS := \
 	test/softcuda/memop.c \
 	test/softcuda/mempool.c \
 	test/softcuda/mempool_api.c \
+	test/softcuda/mempool_share.c \
 	test/softcuda/memory.c \
 	test/softcuda/memset.c \
 	test/softcuda/module.c \

@@ -14,6 +14,7 @@
 #include "shim/host.h"
 #include "shim/log.h"
 #include "shim/mover.h"
+#include "shim/schedule.h"
 #include "shim/section.h"
 #include "shim/stats.h"
 #include "shim/tenancy_int.h"
@@ -339,17 +340,34 @@ static void pool_dissolve(struct device *d)
 	pthread_cond_broadcast(&d->pool_cond);
 }
 
-/* A pool that is all there is gives up `want` slots; c copies, if any does. */
+/*
+ * Where no resident is left the pool gives up `want` slots, but not what one
+ * call needs; c copies, if any does.  A plan whose slots they are ends.  Drops
+ * and retakes pool_lock.
+ */
 static void pool_shrink(struct device *d, struct context *c, uint32_t want)
 	REQUIRES(&d->pool_lock)
 {
 	struct tenancy *t = d->tenancy;
+	uint32_t least = t->floor < 2 ? 2 : t->floor;
+	bool ended = true;
 	CUresult r;
 
-	if (t->layout->order != ORDER_LRU || t->demoting || t->growing ||
-	    c == NULL)
+	/* A cache is all there is, and its pages need no pool. */
+	if (t->layout->order == ORDER_LRU)
+		least = 0;
+	if (c == NULL || t->nr_slots <= least)
 		return;
-	r = pool_empty(d, c, t->nr_slots > want ? t->nr_slots - want : 0);
+	if (t->schedule != NULL) {
+		lock_release(&d->pool_lock);
+		ended = schedule_try_end(d, "the program needs memory itself");
+		lock_acquire(&d->pool_lock);
+	}
+	if (!ended || t->demoting || t->growing || t->nr_slots <= least)
+		return;
+	if (want > t->nr_slots - least)
+		want = t->nr_slots - least;
+	r = pool_empty(d, c, t->nr_slots - want);
 	if (r != CUDA_SUCCESS)
 		log_dbg("the pool cannot shrink: %s", api_result_name(r));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory shared with another process: of cuMemCreate by descriptor, of
- * cuMemAlloc by the older handles, where the driver gives one.  Both processes
+ * Memory shared with another process: of cuMemCreate by descriptor, of a pool
+ * that is shared, of cuMemAlloc by the older handles, where the driver gives one.  Both processes
  * change it in turn, while kernels walk through more memory than a small device
  * holds.  What cannot be shared is refused, says so beforehand, and keeps its
  * bytes.
@@ -14,7 +14,7 @@
 
 enum { MAX = 64 };
 
-enum kind { BY_DESCRIPTOR, BY_HANDLE };
+enum kind { BY_DESCRIPTOR, BY_HANDLE, BY_POOL };
 
 /* What goes to the child, a descriptor beside it; it adds `value`. */
 struct message {
@@ -22,6 +22,7 @@ struct message {
 	uint32_t value;
 	uint64_t size;
 	CUipcMemHandle handle;
+	CUmemPoolPtrExportData pointer;
 };
 
 static struct e2e_vmm v;
@@ -109,6 +110,27 @@ static void add_opened(const struct message *m)
 	CU(cuIpcCloseMemHandle, p);
 }
 
+/* The pool comes with the first message. */
+static void add_from_pool(struct message *m, int fd)
+{
+	static CUmemoryPool pool;
+	CUdeviceptr p, none;
+
+	if (!pool) {
+		CU(cuMemPoolImportFromShareableHandle, &pool,
+			(void *)(intptr_t)fd,
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		if (cuMemAllocFromPoolAsync(&none, 4096, pool, stream)
+		    != CUDA_ERROR_INVALID_VALUE)
+			E2E_FAIL("an imported pool gives memory");
+	}
+	close(fd);
+	CU(cuMemPoolImportPointer, &p, pool, &m->pointer);
+	e2e_vmm_add(&v, stream, p, m->size, m->value);
+	CU(cuMemFreeAsync, p, stream);
+	CU(cuStreamSynchronize, stream);
+}
+
 static void child(void)
 {
 	struct message m;
@@ -121,6 +143,8 @@ static void child(void)
 		}
 		if (m.kind == BY_DESCRIPTOR)
 			add_mapped(&m, fd);
+		else if (m.kind == BY_POOL)
+			add_from_pool(&m, fd);
 		else
 			add_opened(&m);
 		send_message(line[1], &m, -1);
@@ -247,6 +271,50 @@ static void not_shareable(void)
 	free(model);
 }
 
+/* Two allocations of one pool; the child gets them as they are then. */
+static void by_pool(CUdevice dev)
+{
+	CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, dev },
+	};
+	struct message m = { .kind = BY_POOL };
+	CUmemPoolPtrExportData none;
+	CUdeviceptr p[2], q;
+	uint32_t *model[2];
+	CUmemoryPool pool;
+	int fd;
+
+	CU(cuMemPoolCreate, &pool, &props);
+	CU(cuMemPoolExportToShareableHandle, &fd, pool,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	for (int i = 0; i < 2; i++) {
+		CU(cuMemAllocFromPoolAsync, &p[i], size, pool, stream);
+		CU(cuStreamSynchronize, stream);
+		model[i] = upload(p[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		change(p[i & 1], model[i & 1]);
+		CU(cuMemPoolExportPointer, &m.pointer, p[i & 1]);
+		child_adds(&m, model[i & 1], fd);
+		pressure();
+		expect(p[i & 1], model[i & 1], "after the child wrote");
+	}
+	/* Only a pool that was made to be shared is. */
+	CU(cuMemAllocAsync, &q, size, stream);
+	if (cuMemPoolExportPointer(&none, q) != CUDA_ERROR_INVALID_VALUE)
+		E2E_FAIL("memory of the default pool is exported");
+	CU(cuMemFreeAsync, q, stream);
+	for (int i = 0; i < 2; i++) {
+		CU(cuMemFreeAsync, p[i], stream);
+		free(model[i]);
+	}
+	CU(cuStreamSynchronize, stream);
+	CU(cuMemPoolDestroy, pool);
+	close(fd);
+}
+
 /* What a pointer says of itself must agree with what happens. */
 static int handle_of(CUipcMemHandle *h, CUdeviceptr p)
 {
@@ -333,6 +401,10 @@ int main(int argc, char **argv)
 		dev);
 	if (can)
 		by_descriptor();
+	CU(cuDeviceGetAttribute, &can,
+		CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, dev);
+	if (can & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		by_pool(dev);
 	by_handle();
 	events();
 	for (uint64_t i = 0; i < weights; i++) {

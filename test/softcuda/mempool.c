@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "test/softcuda/access.h"
@@ -74,6 +75,7 @@ struct mempool *mempool_create(int device, uint64_t max_size)
 	int i;
 
 	p->device = device;
+	p->fd = -1;
 	p->max_size = max_size;
 	for (i = 0; i < 3; i++)
 		p->reuse[i] = 1;
@@ -145,6 +147,8 @@ static void free_if_done(struct mempool *p)
 	if (!p->destroyed || p->segments)
 		return;
 	LL_DELETE(pools, p);
+	if (p->fd >= 0)
+		close(p->fd);
 	free(p);
 }
 
@@ -214,26 +218,18 @@ void mempool_grant(struct mempool *p, int device, unsigned flags)
 
 /* ---- allocation ------------------------------------------------------------------ */
 
-static struct segment *make_segment(struct mempool *p, uint64_t need)
+/* A segment that is one free chunk. */
+static struct segment *add_segment(struct mempool *p, struct block *b)
 {
-	uint64_t size = (need + knobs.granularity - 1)
-		& ~(knobs.granularity - 1);
+	struct region *r = space_reserve(b->size, 0, 0, REGION_POOL);
+	uint64_t size = b->size;
 	struct segment *s;
-	struct block *b;
-	struct region *r;
 
-	if (size < need || (p->max_size && p->reserved + size > p->max_size)
-	    || block_create(p->device, size, &b))
+	if (!r)
 		return NULL;
-	r = space_reserve(size, 0, 0, REGION_POOL);
-	if (!r) {
-		block_put(b);
-		return NULL;
-	}
 	s = object_alloc(sizeof(*s));
 	s->pool = p;
 	s->map = space_map(r, r->address, size, b);
-	block_put(b);
 	memcpy(s->map->access, p->access, sizeof(p->access));
 	r->segment = s;
 	s->chunks = NULL;
@@ -243,6 +239,21 @@ static struct segment *make_segment(struct mempool *p, uint64_t need)
 	p->reserved += size;
 	if (p->reserved > p->reserved_high)
 		p->reserved_high = p->reserved;
+	return s;
+}
+
+static struct segment *make_segment(struct mempool *p, uint64_t need)
+{
+	uint64_t size = (need + knobs.granularity - 1)
+		& ~(knobs.granularity - 1);
+	struct segment *s;
+	struct block *b;
+
+	if (size < need || (p->max_size && p->reserved + size > p->max_size)
+	    || block_create(p->device, size, &b))
+		return NULL;
+	s = add_segment(p, b);
+	block_put(b);
 	return s;
 }
 
@@ -344,7 +355,7 @@ CUresult mempool_alloc(struct mempool *p, struct stream *s, size_t size,
 	struct poolop *o;
 	struct chunk *c;
 
-	if (!out || !size)
+	if (!out || !size || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (need < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -369,6 +380,30 @@ CUresult mempool_alloc(struct mempool *p, struct stream *s, size_t size,
 	stream_submit(s, &o->op);
 	op_put(&o->op);
 	return CUDA_SUCCESS;
+}
+
+CUdeviceptr mempool_adopt(struct mempool *p, struct context *ctx,
+	struct block *b, uint64_t off, uint64_t size)
+{
+	uint64_t need = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+	struct segment *g = add_segment(p, b);
+	struct chunk *c;
+
+	if (!g)
+		return 0;
+	c = g->chunks;
+	if (off) {
+		split(g, c, off);
+		c = c->next;
+	}
+	split(g, c, need);
+	c->live = true;
+	c->requested = size;
+	c->context = ctx;
+	p->used += need;
+	if (p->used > p->used_high)
+		p->used_high = p->used;
+	return g->map->address + off;
 }
 
 /* ---- free ---------------------------------------------------------------------- */

@@ -19,6 +19,10 @@ struct mempool {
 	int device;
 	bool is_default;
 	bool destroyed;			/* lives until its last chunk is freed */
+	bool shared;			/* may be exported */
+	bool imported;			/* another process's: nothing is made in it */
+	int fd;				/* of its file, once exported; or -1 */
+	uint64_t file;			/* the file's number, of imported ones too */
 	uint64_t max_size;		/* 0: any */
 	uint64_t threshold;		/* kept at synchronisations */
 	int reuse[3];			/* by CUmemPool_attribute - 1 */
@@ -36,6 +40,12 @@ void mempool_destroy(struct mempool *p);
 
 CUresult mempool_alloc(struct mempool *p, struct stream *s, size_t size,
 	CUdeviceptr *out);
+/*
+ * The allocation [off, off + size) of another process's segment is live in an
+ * imported pool; 0: no address is left.
+ */
+CUdeviceptr mempool_adopt(struct mempool *p, struct context *ctx,
+	struct block *b, uint64_t off, uint64_t size);
 CUresult mempool_free(CUdeviceptr address, struct stream *s);
 /* Not in stream order: what uses it has ended. */
 void mempool_free_now(CUdeviceptr address);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pools and stream-ordered allocation as the program calls them.  Guarded by
- * the driver's lock.  Pools of host memory and pools that can be shared with
- * other processes are refused.
+ * the driver's lock.  Pools of host memory are refused.
  */
 #include "test/softcuda/mempool.h"
 
@@ -107,7 +106,7 @@ static CUresult set_pool(CUdevice dev, CUmemoryPool pool)
 
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!p || p->device != dev)
+	if (!p || p->device != dev || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	current[dev] = p;
 	return CUDA_SUCCESS;
@@ -163,6 +162,7 @@ CALL(cuMemSetMemPool, CALL_INIT, set_located(where, type, pool),
 
 static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
 {
+	struct mempool *p;
 	CUdevice dev;
 	CUresult r;
 
@@ -171,11 +171,13 @@ static CUresult create(CUmemoryPool *out, const CUmemPoolProps *props)
 	r = locate(&props->location, props->allocType, &dev);
 	if (r)
 		return r;
-	if (props->handleTypes) {
-		report_log("pools that are shared are not supported");
+	if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+		report_log("pools are shared by file descriptors only");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	*out = (CUmemoryPool)mempool_create(dev, props->maxSize);
+	p = mempool_create(dev, props->maxSize);
+	p->shared = props->handleTypes != 0;
+	*out = (CUmemoryPool)p;
 	return CUDA_SUCCESS;
 }
 

@@ -143,21 +143,18 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 	return call_end(&c);
 }
 
-/* The other process's block, NULL: it is gone, or has freed it. */
-static struct block *fetch(const struct ipc_handle *h)
+struct block *share_fetch(int pid, int fd, uint64_t file)
 {
 	struct block *b;
 	char path[64];
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h->pid, h->fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	b = block_import(fd);
 	close(fd);
-	if (b && b->file == h->file && h->offset < b->size
-	    && device_valid(b->device))
+	if (b && b->file == file && device_valid(b->device))
 		return b;
 	if (b)
 		block_put(b);
@@ -167,13 +164,13 @@ static struct block *fetch(const struct ipc_handle *h)
 static struct opened *open_handle(struct context *ctx,
 	const struct ipc_handle *h)
 {
-	struct block *b = fetch(h);
+	struct block *b = share_fetch(h->pid, h->fd, h->file);
 	struct opened *o;
 	struct map *m;
 
 	if (!b)
 		return NULL;
-	m = memory_open(ctx, b);
+	m = h->offset < b->size ? memory_open(ctx, b) : NULL;
 	if (m)
 		m->access[b->device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	block_put(b);

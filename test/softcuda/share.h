@@ -12,6 +12,11 @@
 bool share_can_dma(const struct map *m);
 /* Lets go of device memory whose descriptors were closed. */
 void share_sweep(void);
+/*
+ * The block that another process shares by its descriptor, one reference; NULL:
+ * the process is gone, or the memory is.
+ */
+struct block *share_fetch(int pid, int fd, uint64_t file);
 /* What `ctx` has opened of other processes is closed. */
 void share_context_end(struct context *ctx);
 
