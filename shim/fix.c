@@ -270,6 +270,31 @@ static CUresult fix_page(struct page_set *s, uint32_t page, bool *was)
 	return r == CUDA_ERROR_NOT_READY ? CUDA_ERROR_LAUNCH_TIMEOUT : r;
 }
 
+/*
+ * Whether what a call of the program was seen to need at once still fits beside
+ * what is fixed then.  A pool keeps that much (pool_give); but there is none
+ * while everything is in place.
+ */
+static bool leaves_enough(const struct page_set *s)
+{
+	struct device *d = s->device;
+	struct tenancy *t = d->tenancy;
+	uint32_t end = alloc_end_page(d), fixed = 0, most;
+	bool enough;
+
+	lock_acquire(&d->pool_lock);
+	for (uint32_t page = 0; page < end; page++)
+		fixed += page_tier(d, page) != TIER_NONE &&
+			d->pages[page].fixed;
+	for_each_page(s, i, page)
+		fixed += !d->pages[page].fixed;
+	most = (uint32_t)(d->budget >> d->page_shift);
+	enough = t->nr_streamed > 0 || t->floor == 0 ||
+		(fixed <= most && t->floor <= most - fixed);
+	lock_release(&d->pool_lock);
+	return enough;
+}
+
 CUresult tenancy_fix(struct page_set *s)
 {
 	struct device *d = s->device;
@@ -277,6 +302,8 @@ CUresult tenancy_fix(struct page_set *s)
 	bool *was;
 	CUresult r;
 
+	if (!leaves_enough(s))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* A slot is about to change its memory. */
 	if (!schedule_try_end(d, "memory is needed at a fixed place"))
 		return CUDA_ERROR_LAUNCH_TIMEOUT;

@@ -254,9 +254,10 @@ static bool watched(struct issue *i, CUfunction f, CUstream s)
 
 	if (d == NULL)
 		return false;
-	if (phase_watching_now())
-		phase_launch(d, f, s, &i->set, waits);
-	else if (schedule_active(d))
+	/* Another device may be the one that is watched. */
+	if (phase_watching_now() && phase_launch(d, f, s, &i->set, waits))
+		return waits;
+	if (schedule_active(d))
 		phase_turn(d, s, waits && !i->in_order);
 	else if (waits)
 		phase_needed(d);
@@ -328,6 +329,7 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 	void **extra)
 {
 	const struct kernarg *k;
+	bool watching;
 
 	i->kind = ISSUE_PASS;
 	i->result = CUDA_SUCCESS;
@@ -362,11 +364,11 @@ bool issue_launch(struct issue *i, CUfunction f, CUstream s, void **params,
 			}
 		return true;
 	}
-	if (phase_watching_now()) {
-		issue_let_go(i);
-		return launch_streamed(i, f, k, s, params, extra);
-	}
-	if (issue_units(i, k, s, params, extra))
+	/* Where nothing but residents is named, who watches is to see it. */
+	watching = phase_watching_now();
+	if (!(watching && __atomic_load_n(&device_nr, __ATOMIC_RELAXED) == 1) &&
+	    issue_units(i, k, s, params, extra) &&
+	    !(watching && i->nr_units == 0))
 		return true;
 	if (i->missed != NULL)
 		i->in_order = unit_missed(i->units_of, i->missed);

@@ -287,6 +287,9 @@ static void order_plan(struct phase *p, struct context *c) REQUIRES(&p->lock)
 	}
 	o->gauge = p->gauge;
 	o->release_ms = order_release_ms(o);
+	/* Measuring may have cost memory. */
+	schedule_room(p->device, o->profile.tensors, o->profile.nr_tensors,
+		&o->budget, &o->budget_least);
 	if (planner_submit(o) != 0) {
 		order_destroy(o);
 		return;
@@ -525,17 +528,31 @@ static void advance(struct phase *p, struct context *c, bool boundary)
 		order_check(p, c, boundary);
 }
 
-void phase_launch(struct device *d, CUfunction f, CUstream s,
+/* Whether d is watched, or in place: what comes of its launches is seen here. */
+static bool is_watched(struct phase *p)
+{
+	bool is;
+
+	if (p == NULL)
+		return false;
+	lock_acquire(&p->lock);
+	is = watches(p->id) || p->id == PHASE_IN_PLACE;
+	lock_release(&p->lock);
+	return is;
+}
+
+bool phase_launch(struct device *d, CUfunction f, CUstream s,
 	const struct page_set *set, bool waits)
 {
 	struct phase *p = phase_of(d);
-	struct context *c = context_current();
+	struct context *c;
 	struct page_range *weights;
 	uint32_t n, step, before;
 	bool boundary;
 
-	if (p == NULL)
-		return;
+	if (!is_watched(p))
+		return false;
+	c = context_current();
 	n = weights_of(d, set, &weights);
 	lock_acquire(&p->lock);
 	if (waits && (p->file != NULL || !p->file_asked) && watches(p->id))
@@ -560,6 +577,7 @@ void phase_launch(struct device *d, CUfunction f, CUstream s,
 	}
 	lock_release(&p->lock);
 	free(weights);
+	return true;
 }
 
 void phase_wait_ends(struct device *d, CUstream s)

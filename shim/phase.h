@@ -55,9 +55,10 @@ void phase_allocated(struct device *d);
 /*
  * A launch of f, about to be issued on s; set: all managed pages that it may
  * touch (perhaps none); waits: some of them are to be fetched first.  May put a
- * plan into force, so no section is open and no lock held.
+ * plan into force, so no section is open and no lock held.  false: d is not
+ * watched, another device is.
  */
-void phase_launch(struct device *d, CUfunction f, CUstream s,
+bool phase_launch(struct device *d, CUfunction f, CUstream s,
 	const struct page_set *set, bool waits);
 /* The launch has waited. */
 void phase_wait_ends(struct device *d, CUstream s);

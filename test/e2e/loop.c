@@ -24,6 +24,7 @@
  *	--shuffle	the order is another one each time
  *	--free K	before iteration K a layer gets new memory and values
  *	--alloc K, --alloc-bytes	every K-th iteration needs a large buffer
+ *	--beside N	N tensors on another device, each read once, at first
  *	--spare K	before iteration K a buffer is freed that was made first
  *			and never used
  *	--batch K, --move K, --handover K, --away K	from iteration K on
@@ -40,6 +41,7 @@
 enum {
 	MAX_STREAMS = 8,
 	MAX_THREADS = 8,
+	MAX_BESIDE = 64,
 	MAX_LANES = 2,
 	MAX_ITERS = 1000,
 };
@@ -525,6 +527,8 @@ static void check_options(void)
 		E2E_FAIL("halves that share weights cannot change them");
 	if (loop.train && loop.stacked)
 		E2E_FAIL("stacked experts are not trained");
+	if (loop.beside > MAX_BESIDE)
+		E2E_FAIL("up to %d tensors beside", MAX_BESIDE);
 	if (loop.free && loop.packed)
 		E2E_FAIL("no part of a packed buffer can be freed");
 }
@@ -539,6 +543,51 @@ static void open_away(CUdevice dev)
 			loop_kernels[k]);
 	CU(cuCtxCreate_v2, &away, 0, dev);
 	CU(cuCtxSetCurrent, ctx);
+}
+
+static struct beside {
+	CUcontext ctx;
+	CUdeviceptr data[MAX_BESIDE], x;
+} beside;
+
+/* Does not go on: what is learnt of that device stays unfinished. */
+static void open_beside(void)
+{
+	uint32_t words = loop.bytes / 4, me = 0, work = 1;
+	CUdeviceptr parts;
+	CUfunction mix;
+	CUdevice dev;
+
+	CU(cuDeviceGet, &dev, 1);
+	CU(cuDevicePrimaryCtxRetain, &beside.ctx, dev);
+	CU(cuCtxSetCurrent, beside.ctx);
+	mix = e2e_kernel(e2e_module(loop_ptx), loop_kernels[LOOP_MIX]);
+	beside.x = e2e_alloc((LOOP_STATE + LOOP_MAX_PARTS) * 4);
+	parts = beside.x + LOOP_STATE * 4;
+	CU(cuMemsetD32, beside.x, 0, LOOP_STATE + LOOP_MAX_PARTS);
+	for (uint64_t i = 0; i < loop.beside; i++) {
+		beside.data[i] = e2e_alloc(loop.bytes);
+		CU(cuMemsetD32, beside.data[i], 1, loop.bytes / 4);
+	}
+	for (uint64_t i = 0; i < loop.beside; i++) {
+		void *args[] = { &parts, &beside.data[i], &beside.x, &me,
+			&words, &work };
+
+		CU(cuLaunchKernel, mix, loop_mix_blocks(LOOP_MIX), 1, 1,
+			LOOP_THREADS, 1, 1, 0, NULL, args, NULL);
+	}
+	CU(cuCtxSynchronize);
+	CU(cuCtxSetCurrent, ctx);
+}
+
+static void close_beside(void)
+{
+	CU(cuCtxSetCurrent, beside.ctx);
+	for (uint64_t i = 0; i < loop.beside; i++)
+		CU(cuMemFree, beside.data[i]);
+	CU(cuMemFree, beside.x);
+	CU(cuCtxSetCurrent, ctx);
+	CU(cuDevicePrimaryCtxRelease, 1);
 }
 
 int main(int argc, char **argv)
@@ -559,7 +608,7 @@ int main(int argc, char **argv)
 		{ "shuffle", &loop.shuffle, 1 }, { "free", &loop.free, 0 },
 		{ "alloc", &loop.alloc, 0 },
 		{ "alloc-bytes", &loop.alloc_bytes, 0 },
-		{ "spare", &loop.spare, 0 },
+		{ "spare", &loop.spare, 0 }, { "beside", &loop.beside, 0 },
 		{ "batch", &loop.batch, 0 }, { "move", &loop.move, 0 },
 		{ "handover", &loop.handover, 0 }, { "away", &loop.away, 0 },
 		{ "poll", &loop.poll, 1 },
@@ -581,6 +630,8 @@ int main(int argc, char **argv)
 		kernel[k] = e2e_kernel(mod, loop_kernels[k]);
 	if (loop.away)
 		open_away(dev);
+	if (loop.beside)
+		open_beside();
 	if (loop.spare && loop.threads == 1)
 		spare = e2e_alloc(loop.alloc_bytes);
 	for (uint64_t i = 0; i < loop.threads; i++)
@@ -595,6 +646,8 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < loop.threads; i++)
 		run_destroy(&runs[i]);
 	CU(cuModuleUnload, mod);
+	if (loop.beside)
+		close_beside();
 	if (loop.away)
 		CU(cuCtxDestroy, away);
 	e2e_close(dev);

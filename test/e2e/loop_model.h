@@ -22,7 +22,7 @@ static struct loop_options {
 	uint64_t layers, tensors, bytes, iters, work, seed, acts;
 	uint64_t sizes, packed, tied, experts, stacked, grow, models;
 	uint64_t streams, halves, threads, phases, train, backward;
-	uint64_t order, shuffle, free, alloc, alloc_bytes, spare;
+	uint64_t order, shuffle, free, alloc, alloc_bytes, spare, beside;
 	uint64_t batch, move, handover, away, poll;
 } loop;
 
