@@ -615,7 +615,9 @@ void phase_freed(struct device *d)
 	if (p == NULL)
 		return;
 	lock_acquire(&p->lock);
-	if (p->id == PHASE_IN_PLACE && !p->busy)
+	/* Of a mixture without its plan no launch may wait, and so ask. */
+	if (!p->busy && (p->id == PHASE_IN_PLACE ||
+	    (p->mixed && !watches(p->id) && !schedule_active(d))))
 		trial_freed(p);
 	p->freed = true;
 	lock_release(&p->lock);
