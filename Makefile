@@ -426,6 +426,7 @@ UNIT := \
 	test_softcuda_vmm \
 	test_stats \
 	test_status \
+	test_undone \
 	test_visit \
 	# EOL
 
@@ -584,6 +585,8 @@ UNIT_OBJS_test_arena := shim/lock.c shim/log.c shim/stats.c
 UNIT_OBJS_test_between := $(BASE_SRCS) $(STATE_SRCS) $(SHIM_PLANNER_SRCS)
 UNIT_LIBS_test_between := -ljson-c -Wl,--wrap=lock_acquire \
 	-Wl,--wrap=lock_wait -Wl,--wrap=schedule_destroy
+UNIT_OBJS_test_undone := $(UNIT_OBJS_test_between)
+UNIT_LIBS_test_undone := -ljson-c
 UNIT_OBJS_test_kernarg := shim/lock.c shim/log.c
 UNIT_OBJS_test_section := shim/lock.c shim/log.c
 UNIT_OBJS_test_alloc := shim/lock.c shim/log.c

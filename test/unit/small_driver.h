@@ -38,6 +38,13 @@ static struct {
 	uint64_t copies;		/* queued so far */
 	uint64_t after[SMALL_EVENTS];	/* copies before the event */
 	uint64_t seen[SMALL_STREAMS];	/* and before a stream's next work */
+	bool busy;			/* no event is complete yet */
+	CUevent asked;			/* the last one that it was told of */
+	unsigned nr_asked;		/* and how many in a row differed */
+	bool host;			/* host memory can be mapped */
+	bool breaks;			/* the next copy in is refused */
+	bool broken;			/* so is unmapping from then on */
+	uint32_t filled;		/* what the last fill wrote */
 	/* The other thread's turn, on the thread that called; once. */
 	void (*on_record)(CUstream s);
 	void (*on_map)(CUresult r);
@@ -69,7 +76,9 @@ static CUresult small_attribute(int *value, CUdevice_attribute what,
 	CUdevice ordinal)
 {
 	*value = what ==
-		CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+		CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+		(small.host && what ==
+		CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 	return CUDA_SUCCESS;
 }
 
@@ -141,6 +150,8 @@ static CUresult small_unmap(CUdeviceptr va, size_t size)
 {
 	size_t n = 0;
 
+	if (small.broken)
+		return CUDA_ERROR_UNKNOWN;
 	pthread_mutex_lock(&small.lock);
 	for (int i = 0; i < SMALL_MAPS; i++)
 		if (small.maps[i].handle != 0 &&
@@ -162,13 +173,28 @@ static CUresult small_access(CUdeviceptr va, size_t size,
 static CUresult small_copy_in(CUdeviceptr to, const void *from, size_t n,
 	CUstream s)
 {
+	if (small.breaks) {
+		small.broken = true;
+		return CUDA_ERROR_UNKNOWN;
+	}
 	__atomic_add_fetch(&small.copies, 1, __ATOMIC_SEQ_CST);
 	return CUDA_SUCCESS;
 }
 
+/* Memory holds what was filled in last. */
 static CUresult small_copy_out(void *to, CUdeviceptr from, size_t n,
 	CUstream s)
 {
+	for (size_t i = 0; i < n / sizeof(small.filled); i++)
+		memcpy((char *)to + i * sizeof(small.filled), &small.filled,
+			sizeof(small.filled));
+	return CUDA_SUCCESS;
+}
+
+static CUresult small_fill(CUdeviceptr to, unsigned int value, size_t n,
+	CUstream s)
+{
+	small.filled = value;
 	return CUDA_SUCCESS;
 }
 
@@ -200,6 +226,18 @@ static CUresult small_record(CUevent e, CUstream s)
 	if (turn != NULL)
 		turn(s);
 	return CUDA_SUCCESS;
+}
+
+static CUresult small_query(CUevent e)
+{
+	CUresult r;
+
+	pthread_mutex_lock(&small.lock);
+	r = small.busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	small.nr_asked += small.busy && e != small.asked;
+	small.asked = e;
+	pthread_mutex_unlock(&small.lock);
+	return r;
 }
 
 static CUresult small_event_ok(CUevent e)
@@ -243,11 +281,12 @@ static void small_start(uint64_t pages)
 	real.cuMemHostRegister_v2 = (void *)small_ok;
 	real.cuMemcpyHtoDAsync_v2 = small_copy_in;
 	real.cuMemcpyDtoHAsync_v2 = small_copy_out;
+	real.cuMemsetD32Async = small_fill;
 	real.cuStreamCreate = small_stream;
 	real.cuStreamSynchronize = (void *)small_ok;
 	real.cuEventCreate = small_event;
 	real.cuEventRecord = small_record;
-	real.cuEventQuery = small_event_ok;
+	real.cuEventQuery = small_query;
 	real.cuEventSynchronize = small_event_ok;
 	real.cuStreamWaitEvent = small_stream_wait;
 	small.pages = pages;

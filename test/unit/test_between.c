@@ -6,53 +6,18 @@
  * the order is the same each time.
  */
 #include <sched.h>
-#include <stdlib.h>
 
 #include "shim/chunk.h"
-#include "shim/init.h"
-#include "shim/issue_int.h"
-#include "shim/phase_int.h"
-#include "shim/pool_int.h"
 #include "shim/prefetch.h"
-#include "shim/schedule.h"
-#include "shim/section.h"
-#include "test/unit/small_driver.h"
-
-/* Of the modules that are left out. */
-struct real_api real;
-__thread int init_depth;
-
-bool api_has(const void *real_entry)
-{
-	return real_entry != (void *)small_refuse;
-}
-
-const char *api_result_name(CUresult r)
-{
-	return "an error";
-}
-
-void init_at_exit(void (*fn)(void))
-{
-}
-
-#ifdef SAN_BUILD
-/* The tables are mappings, in which it looks for no pointers. */
-EXPORT const char *__asan_default_options(void);
-
-const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-#endif
+#include "test/unit/small_state.h"
 
 /* ---- turns ---- */
 
 /* The linker has put these before the library's functions. */
 void __real_lock_acquire(struct lock *l);
 void __wrap_lock_acquire(struct lock *l);
-bool __real_lock_wait(struct lock *l, pthread_cond_t *c, uint64_t deadline_ns);
-bool __wrap_lock_wait(struct lock *l, pthread_cond_t *c, uint64_t deadline_ns);
+bool __real_lock_wait(struct lock *l, pthread_cond_t *cond, uint64_t until);
+bool __wrap_lock_wait(struct lock *l, pthread_cond_t *cond, uint64_t until);
 void __real_schedule_destroy(struct schedule *sc);
 void __wrap_schedule_destroy(struct schedule *sc);
 
@@ -79,7 +44,7 @@ void __wrap_lock_acquire(struct lock *l) NO_THREAD_SAFETY
 	__real_lock_acquire(l);
 }
 
-bool __wrap_lock_wait(struct lock *l, pthread_cond_t *c, uint64_t deadline_ns)
+bool __wrap_lock_wait(struct lock *l, pthread_cond_t *cond, uint64_t until)
 	NO_THREAD_SAFETY
 {
 	if (other && parks) {
@@ -95,7 +60,7 @@ bool __wrap_lock_wait(struct lock *l, pthread_cond_t *c, uint64_t deadline_ns)
 		go = true;
 		pthread_cond_broadcast(&park);
 	}
-	return __real_lock_wait(l, c, deadline_ns);
+	return __real_lock_wait(l, cond, until);
 }
 
 void __wrap_schedule_destroy(struct schedule *sc)
@@ -110,10 +75,8 @@ void __wrap_schedule_destroy(struct schedule *sc)
 	__real_schedule_destroy(sc);
 }
 
-/* ---- a device ---- */
+/* ---- the other thread ---- */
 
-static struct device *d;
-static struct context *c;
 static pthread_t second;
 
 static void begin(void *(*f)(void *arg))
@@ -132,108 +95,6 @@ static void until_it_waits(void)
 static void ends(void)
 {
 	__atomic_add_fetch(&nr_ended, 1, __ATOMIC_SEQ_CST);
-}
-
-static void start(uint64_t pages)
-{
-	small_start(pages);
-	d = issue_device();
-	c = context_current();
-	ck_assert_ptr_nonnull(d);
-	ck_assert_ptr_nonnull(c);
-	ck_assert(context_ready(c));
-}
-
-/* Its first page. */
-static uint32_t memory(uint32_t pages)
-{
-	struct alloc *a = alloc_create(d, c, (uint64_t)pages * SMALL_PAGE);
-
-	ck_assert_ptr_nonnull(a);
-	ck_assert_int_eq(tenancy_back(d, a), CUDA_SUCCESS);
-	alloc_publish(d, a);
-	return a->first;
-}
-
-static void set_of(struct page_set *s, uint32_t page)
-{
-	page_set_init(s, d, SMALL_STREAM);
-	s->caller = s->context = c;
-	s->launch = true;
-	ck_assert(page_set_add(s, page, page));
-}
-
-/* A launch that goes the long way. */
-static CUresult use(uint32_t page)
-{
-	struct page_set s;
-	CUresult r;
-
-	set_of(&s, page);
-	r = tenancy_acquire(&s);
-	if (r == CUDA_SUCCESS)
-		tenancy_release(&s);
-	page_set_clear(&s);
-	return r;
-}
-
-/* Of a plan: nr pages with slots of their own, copied one by one. */
-struct layer {
-	uint32_t page, nr, slot;
-};
-
-static struct schedule *plan(const struct layer *l, uint32_t n)
-{
-	struct schedule *sc = schedule_create(n);
-	uint32_t pages = 0;
-
-	ck_assert_ptr_nonnull(sc);
-	for (uint32_t i = 0; i < n; i++)
-		pages += l[i].nr;
-	sc->pieces = calloc(pages, sizeof(*sc->pieces));
-	ck_assert(sc->pieces != NULL && visits_init(&sc->visits, n, n, n));
-	for (uint32_t i = 0; i < n; i++) {
-		struct unit *u = &sc->units[i];
-
-		u->layer = i;
-		u->nr = u->nr_pieces = l[i].nr;
-		u->first_piece = sc->nr_pieces;
-		u->pages = calloc(u->nr, sizeof(*u->pages));
-		u->slots = calloc(u->nr, sizeof(*u->slots));
-		ck_assert(u->pages != NULL && u->slots != NULL);
-		for (uint32_t k = 0; k < u->nr; k++) {
-			u->pages[k] = l[i].page + k;
-			u->slots[k] = l[i].slot + k;
-			sc->pieces[sc->nr_pieces++] =
-				(struct unit_piece){ i, k, 1 };
-			if (sc->nr_slots < u->slots[k] + 1)
-				sc->nr_slots = u->slots[k] + 1;
-		}
-		visits_add(&sc->visits, i);
-		visits_add_use(&sc->visits, i);
-	}
-	visits_close(&sc->visits);
-	return sc;
-}
-
-static struct schedule *install(const struct layer *l, uint32_t n)
-{
-	struct schedule *sc = plan(l, n);
-
-	ck_assert_int_eq(schedule_install(d, sc, c), CUDA_SUCCESS);
-	return sc;
-}
-
-/* A launch on a unit whose pages are there. */
-static void launch(struct unit *u)
-{
-	CUresult r;
-
-	section_open();
-	ck_assert(unit_enter(d, u, SMALL_STREAM, c, &r));
-	ck_assert_int_eq(r, CUDA_SUCCESS);
-	(void)!unit_launched(d, u, SMALL_STREAM);
-	section_close();
 }
 
 /* ---- a page comes again while the last piece is on its way ---- */
@@ -446,20 +307,13 @@ START_TEST(test_install)
 
 	start(2);
 	conf.guard = GUARD_FAST;
-	phase = calloc(1, sizeof(*phase));
-	ck_assert_ptr_nonnull(phase);
-	phase->device = d;
-	phase->observer = observe_create();
-	phase->timing = timing_create();
+	phase = watched(PHASE_PLANNING);
 	phase->order = calloc(1, sizeof(*phase->order));
-	ck_assert(phase->observer != NULL && phase->timing != NULL &&
-		phase->order != NULL);
-	lock_init(&phase->lock, LOCK_PHASE, "phase");
+	ck_assert_ptr_nonnull(phase->order);
 	first = memory(2);
 	phase->order->schedule = plan((struct layer[]){ { first, 1, 0 },
 		{ first + 1, 1, 1 } }, 2);
 	lock_acquire(&phase->lock);
-	phase->id = PHASE_PLANNING;
 	small.on_map = it_comes_to_end;
 	before_lock = it_has_ended;
 	phase_install(phase, c);
