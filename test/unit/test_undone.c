@@ -89,6 +89,34 @@ START_TEST(test_watches_later)
 }
 END_TEST
 
+/* Nor is it ended for a trial of data in place, or after one of a mixture. */
+START_TEST(test_no_trial)
+{
+	struct phase *p;
+	struct trial *t;
+
+	plan_and_wait();
+	p = watched(PHASE_FAST);
+	t = &p->trial;
+	t->laps = timing_create();
+	ck_assert_ptr_nonnull(t->laps);
+	for (int i = 0; i < 2; i++) {
+		t->state = i == 0 ? TRIAL_WANTED : TRIAL_MIXED;
+		/* All laps have been timed; a mixture was no gain. */
+		t->nr = 3;
+		t->each = t->lap = 1;
+		t->ms = t->place_ms = 1;
+		lock_acquire(&p->lock);
+		trial_turn(p, SMALL_STREAM);
+		lock_release(&p->lock);
+		ck_assert(schedule_active(d));
+		ck_assert_int_eq(p->id, PHASE_FAST);
+		ck_assert_int_eq(t->state, TRIAL_NONE);
+		ck_assert(!p->busy);
+	}
+}
+END_TEST
+
 /* ---- fixing ---- */
 
 /* No chunk can be had for the second page; the first is another's. */
@@ -145,6 +173,7 @@ int main(void)
 	tcase_add_test(t, test_end);
 	tcase_add_test(t, test_not_for_others);
 	tcase_add_test(t, test_watches_later);
+	tcase_add_test(t, test_no_trial);
 	tcase_add_test(t, test_fixed_stays);
 	tcase_add_test(t, test_lost);
 	suite_add_tcase(s, t);
