@@ -44,44 +44,102 @@ static void mark_taken(const struct convert_work *w, struct slots *s,
 	}
 }
 
+/* A page of a draft, and how many layers use it. */
+struct turn {
+	uint32_t users;
+	uint32_t layer, page;	/* index into the layer's draft */
+};
+
+static int by_users(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	if (x->users != y->users)
+		return x->users > y->users ? -1 : 1;
+	if (x->layer != y->layer)
+		return x->layer < y->layer ? -1 : 1;
+	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+static struct turn *turns_make(const struct convert_work *w, uint32_t *nr)
+{
+	uint32_t *users = calloc((size_t)w->c->nr_tensors + 1,
+		sizeof(*users));
+	uint32_t n = 0;
+	struct turn *t = NULL;
+
+	for (uint32_t l = 0; l < w->c->in->nr_layers; l++)
+		n += w->layers[l].nr;
+	if (users != NULL)
+		t = malloc(((size_t)n + 1) * sizeof(*t));
+	*nr = n;
+	n = 0;
+	for (uint32_t l = 0; t != NULL && l < w->c->in->nr_layers; l++)
+		for (uint32_t k = 0; k < w->c->in->layers[l].nr; k++)
+			users[w->c->in->layers[l].tensors[k].id]++;
+	for (uint32_t l = 0; t != NULL && l < w->c->in->nr_layers; l++)
+		for (uint32_t i = 0; i < w->layers[l].nr; i++)
+			t[n++] = (struct turn){
+				users[w->layers[l].pages[i].tensor], l, i };
+	free(users);
+	return t;
+}
+
+/* In the order of the turns; INFEASIBLE: more than `most` slots. */
+static enum plan_status slots_give(struct convert_work *w, struct slots *s,
+	const struct turn *turns, uint32_t nr, uint32_t most)
+{
+	const struct convert_page *before = NULL;
+
+	for (uint32_t i = 0; i < w->high - w->low; i++)
+		s->of[i] = CONVERT_NOBODY;
+	for (uint32_t i = 0; i < nr; i++) {
+		struct convert_page *p =
+			&w->layers[turns[i].layer].pages[turns[i].page];
+		uint32_t n = 0, slot = p->slot;
+
+		if (before == NULL || p->tensor != before->tensor)
+			mark_taken(w, s, p->tensor);
+		before = p;
+		for (; n < w->nr_slots && s->taken[slot] == s->stamp; n++)
+			slot = (slot + 1) % w->nr_slots;
+		if (n == w->nr_slots && n >= most)
+			return PLAN_INFEASIBLE;
+		if (n == w->nr_slots)
+			slot = w->nr_slots++;
+		p->slot = slot;
+		s->of[p->page - w->low] = slot;
+		s->taken[slot] = s->stamp;
+	}
+	return PLAN_OK;
+}
+
 /*
  * A plan gives a page another place for each use; it keeps that of the first
  * one, so that it can stay where it is.  Then no two pages that one layer uses
  * may have the same: who comes later takes the next free one.  If all are
- * taken, the pool is too small; it grows up to `most` slots.
+ * taken, the pool is too small; it grows up to `most` slots.  Where that does
+ * not do, those come first that most layers use, since nothing may stand where
+ * they do for so long.
  */
 static enum plan_status part_slots(struct convert_work *w, uint32_t most)
 {
+	uint32_t nr;
+	struct turn *turns = turns_make(w, &nr);
 	struct slots s = {
 		.of = malloc(((size_t)(w->high - w->low) + 1) * sizeof(*s.of)),
 		.taken = calloc((size_t)most + 1, sizeof(*s.taken)),
 	};
-	enum plan_status status = s.of == NULL || s.taken == NULL ?
-		PLAN_NO_MEMORY : PLAN_OK;
+	enum plan_status status = PLAN_NO_MEMORY;
 
-	for (uint32_t i = 0; status == PLAN_OK && i < w->high - w->low; i++)
-		s.of[i] = CONVERT_NOBODY;
-	for (uint32_t l = 0; status == PLAN_OK && l < w->c->in->nr_layers;
-	     l++) {
-		struct convert_draft *d = &w->layers[l];
-
-		for (uint32_t i = 0; i < d->nr; i++) {
-			struct convert_page *p = &d->pages[i];
-			uint32_t n = 0, slot = p->slot;
-
-			if (i == 0 || p->tensor != p[-1].tensor)
-				mark_taken(w, &s, p->tensor);
-			for (; n < w->nr_slots && s.taken[slot] == s.stamp; n++)
-				slot = (slot + 1) % w->nr_slots;
-			if (n == w->nr_slots && n < most)
-				slot = w->nr_slots++;
-			else if (n == w->nr_slots)
-				status = PLAN_INFEASIBLE;
-			p->slot = slot;
-			s.of[p->page - w->low] = p->slot;
-			s.taken[p->slot] = s.stamp;
+	if (turns != NULL && s.of != NULL && s.taken != NULL) {
+		status = slots_give(w, &s, turns, nr, most);
+		if (status == PLAN_INFEASIBLE) {
+			qsort(turns, nr, sizeof(*turns), by_users);
+			status = slots_give(w, &s, turns, nr, most);
 		}
 	}
+	free(turns);
 	free(s.of);
 	free(s.taken);
 	return status;

@@ -13,7 +13,8 @@
 #include "shim/schedule.h"
 
 #define PAGE 65536u
-#define MAX_LAYERS 12
+#define MAX_LAYERS 32
+#define RANDOM_LAYERS 12
 #define MAX_TENSORS 6		/* of a layer */
 #define MAX_PAGES 12		/* of a tensor */
 
@@ -72,7 +73,7 @@ static void layer_use(struct model *m, uint32_t layer, uint32_t id)
 static void model_make(struct model *m, int kind)
 {
 	memset(m, 0, sizeof(*m));
-	m->nr_layers = 2 + pick(MAX_LAYERS - 1);
+	m->nr_layers = 2 + pick(RANDOM_LAYERS - 1);
 	for (uint32_t i = 0; i < m->nr_layers; i++) {
 		m->layers[i].tensors = m->list[i];
 		snprintf(m->labels[i], sizeof(m->labels[i]), "l%u", i);
@@ -288,6 +289,37 @@ START_TEST(test_shared)
 }
 END_TEST
 
+/*
+ * Each weight is used with one buffer, and later with another one: whatever the
+ * plan keeps, no weight may stand where a buffer must.
+ */
+START_TEST(test_two_buffers)
+{
+	struct model m;
+	uint32_t tries = 0;
+
+	memset(&m, 0, sizeof(m));
+	m.nr_layers = MAX_LAYERS;
+	for (uint32_t i = 0; i < MAX_LAYERS / 2 + 2; i++) {
+		m.tensors[i] = (struct observe_tensor){ m.nr_pages, 2 };
+		m.nr_pages += 2;
+	}
+	m.nr_tensors = MAX_LAYERS / 2 + 2;
+	for (uint32_t i = 0; i < MAX_LAYERS; i++) {
+		m.layers[i].tensors = m.list[i];
+		snprintf(m.labels[i], sizeof(m.labels[i]), "l%u", i);
+		m.layers[i].label = m.labels[i];
+		m.layers[i].duration_ms = 0.05;
+		layer_use(&m, i, i % (MAX_LAYERS / 2));
+		layer_use(&m, i, MAX_LAYERS / 2 + i / (MAX_LAYERS / 2));
+	}
+	made = 0;
+	for (uint32_t n = 4; n < m.nr_pages; n++, tries++)
+		try(&m, "optimal", -1, (uint64_t)n * PAGE);
+	ck_assert_uint_eq(made, tries);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("convert");
@@ -296,6 +328,7 @@ int main(void)
 	tcase_add_test(t, test_apart);
 	tcase_add_test(t, test_there_and_back);
 	tcase_add_test(t, test_shared);
+	tcase_add_test(t, test_two_buffers);
 	suite_add_tcase(s, t);
 	return unit_run(s);
 }
