@@ -166,6 +166,7 @@ static void budget_choose(struct device *d)
 	size_t free_now = 0, total = 0;
 	uint64_t reserve_bytes = conf.gpu_reserve;
 	uint64_t want = conf_budget_bytes(&conf.gpu_budget, d->total);
+	char text[4][16];
 	uint64_t most;
 
 	if (real.cuMemGetInfo_v2(&free_now, &total) != CUDA_SUCCESS)
@@ -177,6 +178,13 @@ static void budget_choose(struct device *d)
 	}
 	most = free_now > reserve_bytes ? free_now - reserve_bytes : 0;
 	d->budget = want == CONF_AUTO || want > most ? most : want;
+	if (want != CONF_AUTO && want > most)
+		log_warn("gpu_budget = %s is more than what is free (%s) less "
+			"gpu_reserve (%s): %s", conf_size_text(want, text[0],
+			sizeof(text[0])), conf_size_text(free_now, text[1],
+			sizeof(text[1])), conf_size_text(reserve_bytes, text[2],
+			sizeof(text[2])), conf_size_text(most, text[3],
+			sizeof(text[3])));
 	d->budget &= ~(d->page_size - 1);
 	d->budget_most = d->budget;
 	stat_set(gpu_total, d->total);

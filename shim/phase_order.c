@@ -69,7 +69,8 @@ static bool profile_make(struct phase *p, struct plan_order *o, uint64_t most)
 	};
 
 	return observe_profile(p->observer, &opt,
-		(uint32_t)conf.profiling_iters, o->arena, &o->profile) ==
+		(uint32_t)(conf.profiling_iters > 0 ? conf.profiling_iters : 1),
+		o->arena, &o->profile) ==
 		PLAN_OK && timed(&o->profile);
 }
 

@@ -222,6 +222,8 @@ static void mixture_check(struct phase *p, struct context *c)
 		mixture_begin(p, c);
 		return;
 	}
+	log_info("a part of the data in host memory while the rest is copied "
+		"promises no gain");
 	p->order = NULL;
 	order_destroy(o);
 	keep(p);
@@ -379,12 +381,15 @@ void trial_launch(struct phase *p, struct context *c, CUstream s, bool waits)
 void trial_freed(struct phase *p)
 {
 	uint64_t idle = tenancy_idle(p->device);
+	enum phase_id was;
 
 	if (idle == 0 || idle < stat_get(host_bytes) / PHASE_ROOM)
 		return;
 	/* Perhaps the program only clears up: a launch will tell. */
 	p->trial.state = TRIAL_OVER;
+	was = p->id;
 	phase_set(p, PHASE_TRIAL);
+	stat_set(phase, was);
 }
 
 void trial_leave(struct phase *p)

@@ -26,7 +26,7 @@ JOBS=${JOBS:-2}
 if [ -n "$SAN" ]; then
 	TIMEOUT=${TIMEOUT:-400}
 else
-	TIMEOUT=${TIMEOUT:-120}
+	TIMEOUT=${TIMEOUT:-300}
 fi
 # Check's own limit is 4 s for one test: short on a busy machine.
 CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-$([ -n "$SAN" ] && echo 20 || echo 5)}

@@ -47,8 +47,12 @@ static void print_json(const struct stats_view *v)
 	printf("%s\n  {\"pid\": %u, \"program\": ", nr_shown ? "," : "[",
 		v->page.pid);
 	print_json_string(v->page.program);
-	printf(", \"start_ns\": %" PRIu64 ", \"counters\": {",
-		v->page.start_ns);
+	printf(", \"start_ns\": %" PRIu64, v->page.start_ns);
+	for (i = 0; i < v->nr; i++)
+		if (strcmp(stats_rows[i].unit, "phase") == 0)
+			printf(", \"phase\": \"%s\"",
+				stats_phase_name((int)v->counters[i]));
+	printf(", \"counters\": {");
 	for (i = 0; i < v->nr; i++)
 		printf("%s\n    \"%s\": %" PRIu64, i ? "," : "",
 			stats_rows[i].name, v->counters[i]);
