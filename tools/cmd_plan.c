@@ -55,9 +55,13 @@ static void summary(const struct offline_file *f,
 	}
 	if (bound > 0)
 		printf("bound      %s%s\n", offline_time(bound),
-			plan->timeline_status ? "" : cli_format(
-			", no plan is faster; gap %.2f %%",
+			plan->timeline_status || !plan->score.is_valid ? "" :
+			cli_format(", no plan is faster; gap %.2f %%",
 			100 * (t->period_ms / bound - 1)));
+	if (plan->params.release_ms > 0)
+		printf("write-back %s, as a run with verify = always; else "
+			"-p release_ms=0\n",
+			offline_time(plan->params.release_ms));
 	if (plan->score.consecutive_violations)
 		printf("conflicts  %u transfers follow one in the same block\n",
 			plan->score.consecutive_violations);
@@ -124,6 +128,8 @@ static int make(const struct offline_file *f, const struct plan_strategy *s,
 			offline_budget_text(budget));
 		status = EXIT_FAILED;
 	}
+	if (status != EXIT_OK && output && strcmp(output, "-"))
+		cli_warn("%s has it all the same", output);
 	offline_release(&plan);
 	return status;
 }
@@ -145,6 +151,7 @@ int cmd_plan(int argc, char **argv)
 	struct plan_params p;
 	struct offline_file *f;
 	int c, nr = 0, status;
+	bool given = false;
 
 	opterr = 0;
 	optind = 1;
@@ -185,6 +192,10 @@ int cmd_plan(int argc, char **argv)
 	for (int i = 0; i < nr; i++)
 		offline_param("plan", s, &p, params[i]);
 	f = offline_open_profile(argv[optind]);
+	for (int i = 0; i < nr; i++)
+		given |= strncmp(params[i], "release_ms=", 11) == 0;
+	if (!given)
+		p.release_ms = offline_write_back(&f->profile);
 	status = make(f, s, &p, offline_budget("plan", f, budget), output);
 	offline_close(f);
 	return cli_flush(status);

@@ -190,6 +190,21 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+double offline_write_back(const struct plan_profile *p)
+{
+	const struct transfer_time *most = NULL;
+
+	if (p->program.nr_parts == 0 || p->nr_layers == 0)
+		return 0;
+	for (uint32_t i = 0; i < p->memory_stats.nr; i++)
+		if (!most || p->memory_stats.points[i].bytes > most->bytes)
+			most = &p->memory_stats.points[i];
+	if (!most || !most->bytes)
+		return 0;
+	return (double)plan_io_unique_bytes(p) / p->nr_layers * most->ms /
+		(double)most->bytes;
+}
+
 void offline_compute(const struct plan_profile *p,
 	const struct plan_strategy *s, const struct plan_params *params,
 	uint64_t budget, struct offline_plan *out)
@@ -200,6 +215,8 @@ void offline_compute(const struct plan_profile *p,
 	memset(out, 0, sizeof(*out));
 	out->strategy = s;
 	out->params = params ? *params : s->defaults;
+	if (!params)
+		out->params.release_ms = offline_write_back(p);
 	out->budget = budget;
 	out->arena = new_arena();
 	out->timeline_status = PLAN_BAD_PLAN;

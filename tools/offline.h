@@ -57,6 +57,13 @@ const struct plan_strategy *offline_strategy(const char *command,
 void offline_param(const char *command, const struct plan_strategy *s,
 	struct plan_params *params, const char *text);
 
+/*
+ * What it costs a running program to free a slot, release_ms: with verify =
+ * always a layer's bytes go back first.  0 for a profile that Ballast has not
+ * made.
+ */
+double offline_write_back(const struct plan_profile *p);
+/* params: NULL for the strategy's, with that cost. */
 void offline_compute(const struct plan_profile *p,
 	const struct plan_strategy *s, const struct plan_params *params,
 	uint64_t budget, struct offline_plan *out);

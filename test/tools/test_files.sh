@@ -46,8 +46,16 @@ has out "a plan by optimal" "budget     18 MiB"
 empty err
 try 0 ballast simulate p.json plan.json
 empty err
+# What the run counts for write-back counts offline, too.
 try 0 ballast plan p.json -b 18M -o again.json
+has out "write-back"
 empty err
+grep -o '"release_ms": [0-9.e-]*' plan.json >a
+grep -o '"release_ms": [0-9.e-]*' again.json | cmp -s a - ||
+	fail "write-back: $(cat a) in the run"
+[ -s a ] || fail "no release_ms in plan.json"
+try 0 ballast plan p.json -b 18M -p release_ms=0
+lacks out "write-back"
 for key in device memory_bytes memory_stats duration_ms program; do
 	grep -q "\"$key\"" p.json || fail "no $key in p.json"
 done
