@@ -257,6 +257,20 @@ static void way_versions(const char *arg)
 	}
 }
 
+#ifdef SAN_BUILD
+/*
+ * A library's name is made and read under the loader's own lock, which the
+ * thread sanitizer does not see.
+ */
+__attribute__((visibility("default")))
+const char *__tsan_default_suppressions(void);
+
+const char *__tsan_default_suppressions(void)
+{
+	return "race:ld-linux\n";
+}
+#endif
+
 static pthread_barrier_t gate;
 
 static void *race(void *arg)
